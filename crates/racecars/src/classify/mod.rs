@@ -1,0 +1,374 @@
+//! The classifier: RACOS's randomized coordinate shrinking (Algorithm 2 of the paper, `Training`)
+//! and the draw of a new point from what was learned.
+//!
+//! Training starts from the whole space and cuts it, one random coordinate at a time, between a
+//! positive point x+ and a negative one that is still inside, until no negative is left. It never
+//! looks at a coordinate that no cut touched, so its cost does not grow with the dimension.
+//!
+//! Departures, after the public implementation that the published runs used (see the notes on the
+//! paper): a negative is also excluded where a cut falls exactly on it; and the new point is a copy of
+//! x+ in which only a few *uncertain* coordinates are redrawn.
+
+use crate::outcome::Rank;
+use crate::random::Random;
+use crate::space::{Axis, Interval, Region, Space};
+use serde::{Deserialize, Serialize};
+
+/// An evaluated point.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Sample {
+    pub(crate) point: Box<[f64]>,
+    pub(crate) rank: Rank,
+    /// The point's key in a discrete space, see `Space::key`.
+    pub(crate) key: u64,
+}
+
+/// The learned box around x+, as the few coordinates where it is smaller than the space. Transient:
+/// it is learned anew for every point.
+#[derive(Debug, Default)]
+pub(crate) struct Classifier {
+    cuts: Vec<Cut>,
+    /// Indices of the negatives that the box still holds.
+    inside: Vec<u32>,
+    /// The coordinates to redraw.
+    uncertain: Vec<usize>,
+}
+
+#[derive(Debug)]
+struct Cut {
+    index: usize,
+    /// What is left of a continuous or ordered axis.
+    interval: Interval,
+    /// An unordered axis has only x+'s value left.
+    is_fixed: bool,
+}
+
+/// On discrete axes, how many coordinates are tried at random for one on which x+ and a negative
+/// differ, before looking for one.
+const RANDOM_TRIES: usize = 16;
+
+impl Classifier {
+    /// Learns a box that holds `positive` and none of the `negatives`. A negative equal to
+    /// `positive` in every discrete coordinate of a discrete space cannot be excluded and is ignored.
+    pub(crate) fn train(
+        &mut self,
+        space: &Space,
+        positive: &[f64],
+        negatives: &[Sample],
+        random: &mut Random,
+    ) {
+        self.cuts.clear();
+        self.inside.clear();
+        self.inside.extend(0..negatives.len() as u32);
+        let mut tries = 0;
+        while !self.inside.is_empty() {
+            let chosen = self.inside[random.index(self.inside.len())];
+            if tries < RANDOM_TRIES {
+                let index = random.index(positive.len());
+                let is_cut = self.cut(space, positive, negatives, index, chosen, random);
+                tries = if is_cut { 0 } else { tries + 1 };
+                continue;
+            }
+            let negative = &negatives[chosen as usize].point;
+            match find_difference(space, positive, negative, random) {
+                Some(index) => {
+                    self.cut(space, positive, negatives, index, chosen, random);
+                }
+                None => self.inside.retain(|&i| i != chosen),
+            }
+            tries = 0;
+        }
+    }
+
+    /// Cuts coordinate `index` between x+ and the chosen negative, and drops the negatives that this
+    /// excludes. False if the coordinate cannot tell the two apart.
+    fn cut(
+        &mut self,
+        space: &Space,
+        positive: &[f64],
+        negatives: &[Sample],
+        index: usize,
+        chosen: u32,
+        random: &mut Random,
+    ) -> bool {
+        let axis = space.axis(index);
+        let plus = positive[index];
+        let at = |i: u32| negatives[i as usize].point[index];
+        let minus = at(chosen);
+        match axis {
+            Axis::Continuous { .. } => {
+                // On a tie the cut falls on x+ itself, on either side.
+                if plus < minus || (plus == minus && random.chance(0.5)) {
+                    let cut = random.between(plus, minus);
+                    self.narrow(index, axis).high = cut;
+                    keep(&mut self.inside, |i| at(i) < cut);
+                } else {
+                    let cut = random.between(minus, plus);
+                    self.narrow(index, axis).low = cut;
+                    keep(&mut self.inside, |i| at(i) > cut);
+                }
+                true
+            }
+            Axis::Ordered { .. } => {
+                if plus < minus {
+                    let cut = plus + random.below((minus - plus) as u64) as f64;
+                    self.narrow(index, axis).high = cut;
+                    keep(&mut self.inside, |i| at(i) <= cut);
+                } else if plus > minus {
+                    let cut = plus - random.below((plus - minus) as u64) as f64;
+                    self.narrow(index, axis).low = cut;
+                    keep(&mut self.inside, |i| at(i) >= cut);
+                }
+                plus != minus
+            }
+            Axis::Unordered { .. } => {
+                let before = self.inside.len();
+                keep(&mut self.inside, |i| at(i) == plus);
+                let is_cut = self.inside.len() < before;
+                if is_cut {
+                    self.cut_at(index, axis).is_fixed = true;
+                }
+                is_cut
+            }
+        }
+    }
+
+    /// The cut of coordinate `index`, begun as the whole axis.
+    fn cut_at(&mut self, index: usize, axis: Axis) -> &mut Cut {
+        let place = match self.cuts.iter().position(|cut| cut.index == index) {
+            Some(place) => place,
+            None => {
+                self.cuts.push(Cut { index, interval: axis.extent(), is_fixed: false });
+                self.cuts.len() - 1
+            }
+        };
+        &mut self.cuts[place]
+    }
+
+    fn narrow(&mut self, index: usize, axis: Axis) -> &mut Interval {
+        &mut self.cut_at(index, axis).interval
+    }
+
+    /// Turns `point`, a copy of x+ with this `key`, into a draw from the learned box projected on
+    /// `region` (Algorithm 4, `Proj`): `uncertain` random coordinates are redrawn. Returns the new
+    /// key.
+    pub(crate) fn sample(
+        &mut self,
+        space: &Space,
+        region: Option<&Region>,
+        uncertain: usize,
+        random: &mut Random,
+        point: &mut [f64],
+        mut key: u64,
+    ) -> u64 {
+        self.choose_uncertain(point.len(), uncertain, random);
+        for &index in &self.uncertain {
+            let axis = space.axis(index);
+            let cut = self.cuts.iter().find(|cut| cut.index == index);
+            let new = match (axis, region) {
+                (Axis::Unordered { .. }, None) => axis.draw(random),
+                (Axis::Unordered { last }, Some(region)) => {
+                    region.draw_unordered(index, last as u64 + 1, random)
+                }
+                _ => {
+                    let learned = cut.map_or(axis.extent(), |cut| cut.interval);
+                    let interval = match region {
+                        None => learned,
+                        // Where box and region do not meet, the region decides.
+                        Some(region) => {
+                            let allowed = region.interval(index, axis);
+                            learned.intersection(allowed).unwrap_or(allowed)
+                        }
+                    };
+                    axis.draw_within(interval, random)
+                }
+            };
+            let old = std::mem::replace(&mut point[index], new);
+            key = key
+                .wrapping_sub(space.key_term(index, old))
+                .wrapping_add(space.key_term(index, new));
+        }
+        key
+    }
+
+    /// Chooses `wanted` distinct coordinates among those that are not fixed to x+'s value; among the
+    /// fixed ones if there are no others.
+    fn choose_uncertain(&mut self, dimension: usize, wanted: usize, random: &mut Random) {
+        self.uncertain.clear();
+        let cuts = &self.cuts;
+        let is_fixed = |index: usize| cuts.iter().any(|cut| cut.is_fixed && cut.index == index);
+        let free = dimension - cuts.iter().filter(|cut| cut.is_fixed).count();
+        if free == 0 {
+            self.uncertain.push(cuts[random.index(cuts.len())].index);
+        } else if wanted <= free / 2 || wanted == 1 {
+            while self.uncertain.len() < wanted {
+                let index = random.index(dimension);
+                if !is_fixed(index) && !self.uncertain.contains(&index) {
+                    self.uncertain.push(index);
+                }
+            }
+        } else {
+            // Knuth's selection sampling: one pass, each subset equally likely.
+            let (mut left, mut needed) = (free, wanted.min(free));
+            for index in (0..dimension).filter(|&index| !is_fixed(index)) {
+                if random.index(left) < needed {
+                    self.uncertain.push(index);
+                    needed -= 1;
+                }
+                left -= 1;
+            }
+        }
+    }
+}
+
+/// Keeps the indices that satisfy `holds`, in order, without branching on the data.
+fn keep(indices: &mut Vec<u32>, holds: impl Fn(u32) -> bool) {
+    let mut kept = 0;
+    for place in 0..indices.len() {
+        let index = indices[place];
+        indices[kept] = index;
+        kept += usize::from(holds(index));
+    }
+    indices.truncate(kept);
+}
+
+/// A coordinate on which a cut can exclude `negative`, looked for from a random place on.
+fn find_difference(
+    space: &Space,
+    positive: &[f64],
+    negative: &[f64],
+    random: &mut Random,
+) -> Option<usize> {
+    let tells_apart = |&index: &usize| {
+        positive[index] != negative[index] || matches!(space.axis(index), Axis::Continuous { .. })
+    };
+    let start = random.index(positive.len());
+    (start..positive.len()).chain(0..start).find(tells_apart)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Outcome;
+
+    fn samples(space: &Space, count: usize, random: &mut Random) -> Vec<Sample> {
+        let draw = |_| {
+            let mut point = vec![0.0; space.dimension()].into_boxed_slice();
+            space.draw(random, &mut point);
+            Sample { key: space.key(&point), point, rank: Outcome::from(0.0).rank() }
+        };
+        (0..count).map(draw).collect()
+    }
+
+    fn mixed() -> Space {
+        Space::builder()
+            .reals("x", 3, -1.0, 1.0)
+            .integers("i", 3, -5, 5)
+            .categorical("c", ["a", "b", "c", "d"])
+            .log_integer("l", 1, 1000)
+            .build()
+            .unwrap()
+    }
+
+    fn discrete() -> Space {
+        let builder = Space::builder().integers("i", 4, 0, 3).categorical("c", ["a", "b", "c"]);
+        builder.boolean("b").build().unwrap()
+    }
+
+    /// Whether the learned box holds this point (its interior, on a continuous axis).
+    fn holds(classifier: &Classifier, space: &Space, positive: &[f64], point: &[f64]) -> bool {
+        classifier.cuts.iter().all(|cut| {
+            let x = point[cut.index];
+            let Interval { low, high } = cut.interval;
+            match space.axis(cut.index) {
+                Axis::Continuous { .. } => low < x && x < high,
+                Axis::Ordered { .. } => low <= x && x <= high,
+                Axis::Unordered { .. } => x == positive[cut.index],
+            }
+        })
+    }
+
+    #[test]
+    fn the_learned_box_holds_the_positive_and_no_negative() {
+        let mut random = Random::new(1);
+        for space in
+            [Space::cube(1, 0.0, 1.0).unwrap(), Space::cube(30, 0.0, 1.0).unwrap(), mixed()]
+        {
+            let mut classifier = Classifier::default();
+            for _ in 0..300 {
+                let all = samples(&space, 21, &mut random);
+                let (positive, negatives) = (&all[0].point, &all[1..]);
+                classifier.train(&space, positive, negatives, &mut random);
+                for cut in classifier.cuts.iter().filter(|cut| !cut.is_fixed) {
+                    let Interval { low, high } = cut.interval;
+                    assert!(low <= positive[cut.index] && positive[cut.index] <= high);
+                }
+                assert!(!negatives.iter().any(|n| holds(&classifier, &space, positive, &n.point)));
+            }
+        }
+    }
+
+    #[test]
+    fn in_a_discrete_space_every_negative_that_differs_is_excluded() {
+        let (space, mut random) = (discrete(), Random::new(2));
+        let mut classifier = Classifier::default();
+        for _ in 0..500 {
+            let all = samples(&space, 40, &mut random);
+            let (positive, negatives) = (&all[0], &all[1..]);
+            classifier.train(&space, &positive.point, negatives, &mut random);
+            for negative in negatives.iter().filter(|n| n.key != positive.key) {
+                assert!(!holds(&classifier, &space, &positive.point, &negative.point));
+            }
+        }
+    }
+
+    #[test]
+    fn training_ends_when_all_points_are_the_same() {
+        let mut random = Random::new(3);
+        for space in [Space::cube(5, 0.0, 1.0).unwrap(), mixed(), discrete()] {
+            let one = samples(&space, 1, &mut random);
+            let negatives = vec![one[0].clone(); 20];
+            Classifier::default().train(&space, &one[0].point, &negatives, &mut random);
+        }
+    }
+
+    #[test]
+    fn a_sample_differs_in_at_most_the_uncertain_coordinates_and_its_key_is_right() {
+        let mut random = Random::new(4);
+        for space in [mixed(), discrete()] {
+            let mut classifier = Classifier::default();
+            for uncertain in 1..=space.dimension() {
+                for _ in 0..100 {
+                    let all = samples(&space, 22, &mut random);
+                    let region = Region::new(&all[1].point, random.unit(), random.bits());
+                    let region = random.chance(0.5).then_some(&region);
+                    classifier.train(&space, &all[0].point, &all[2..], &mut random);
+                    let mut point = all[0].point.clone();
+                    let key = all[0].key;
+                    let key =
+                        classifier.sample(&space, region, uncertain, &mut random, &mut point, key);
+                    space.check(&point).unwrap();
+                    assert_eq!(key, space.key(&point));
+                    let changed = point.iter().zip(&all[0].point).filter(|(a, b)| a != b).count();
+                    assert!(changed <= uncertain);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_subset_of_uncertain_coordinates_is_as_likely() {
+        let mut random = Random::new(5);
+        let mut classifier = Classifier::default();
+        for wanted in [1, 2, 4] {
+            let mut counts = [0u32; 5];
+            for _ in 0..10_000 {
+                classifier.choose_uncertain(5, wanted, &mut random);
+                assert_eq!(classifier.uncertain.len(), wanted);
+                classifier.uncertain.iter().for_each(|&index| counts[index] += 1);
+            }
+            let expected = 2000 * wanted as u32;
+            assert!(counts.iter().all(|&c| c.abs_diff(expected) < 250), "{counts:?}");
+        }
+    }
+}

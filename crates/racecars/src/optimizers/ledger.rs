@@ -1,0 +1,105 @@
+//! Ask/tell manners that all optimizers share: which candidates are out, which points of a discrete
+//! space are taken, and what a tell must satisfy.
+
+use super::Candidate;
+use crate::error::{Error, ErrorKind, Result};
+use crate::random::Random;
+use crate::space::{Seen, Space};
+use serde::{Deserialize, Serialize};
+
+/// The books of one optimizer.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Ledger {
+    next_id: u64,
+    /// The ids of the candidates out, ascending: asking appends, and telling mostly takes from near
+    /// the end.
+    pending: Vec<u64>,
+    told: u64,
+    seen: Seen,
+}
+
+impl Ledger {
+    pub(super) fn told(&self) -> u64 {
+        self.told
+    }
+
+    pub(super) fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Whether a point of a discrete space was proposed or told before.
+    pub(super) fn has_seen(&self, key: u64) -> bool {
+        self.seen.contains(key)
+    }
+
+    /// Whether nothing is left to propose.
+    pub(super) fn is_exhausted(&self, space: &Space) -> bool {
+        self.seen.exhausts(space)
+    }
+
+    /// Fills `point` with a uniform draw, in a discrete space with an unseen point, and returns its
+    /// key; `None` when no unseen point is left.
+    pub(super) fn draw(
+        &self,
+        space: &Space,
+        random: &mut Random,
+        point: &mut [f64],
+    ) -> Option<u64> {
+        if space.is_discrete() {
+            self.seen.draw_unseen(space, random, point)
+        } else {
+            space.draw(random, point);
+            Some(0)
+        }
+    }
+
+    /// Enters a new candidate.
+    pub(super) fn issue(&mut self, space: &Space, point: Box<[f64]>, key: u64) -> Candidate {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.pending.push(id);
+        self.mark_seen(space, key);
+        Candidate { id, key, point }
+    }
+
+    /// Takes a told candidate off the books, and returns its point and key.
+    pub(super) fn settle(
+        &mut self,
+        space: &Space,
+        candidate: Candidate,
+    ) -> Result<(Box<[f64]>, u64)> {
+        let Candidate { id, key, point } = candidate;
+        if id == Candidate::KNOWN {
+            space.check(&point)?;
+            let key = space.key(&point);
+            self.mark_seen(space, key);
+            self.told += 1;
+            return Ok((point, key));
+        }
+        if point.len() != space.dimension() {
+            return Err(Error::point(format!(
+                "candidate {id} has {} coordinates, the space {}: it is another optimizer's",
+                point.len(),
+                space.dimension()
+            )));
+        }
+        // The common case, and any other.
+        let place = match self.pending.last() {
+            Some(&last) if last == id => Ok(self.pending.len() - 1),
+            _ => self.pending.binary_search(&id),
+        };
+        let Ok(place) = place else {
+            let what = if id < self.next_id { "has been told before" } else { "was never asked" };
+            return Err(Error::new(ErrorKind::Repeated, format!("candidate {id} {what}")));
+        };
+        self.pending.remove(place);
+        self.told += 1;
+        Ok((point, key))
+    }
+
+    fn mark_seen(&mut self, space: &Space, key: u64) {
+        if space.is_discrete() {
+            self.seen.insert(key);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The algorithms, each a pure ask/tell state machine: no clock, threads, files or printing inside.
+//!
+//! - [`racos`]: RACOS, SRACOS and RACE-CARS, which share one state machine
+//! - [`random_search`]: uniform draws
+//!
+//! The manners of all of them are in [`Optimizer`]; what they share in keeping them is the
+//! private module `ledger`, and saving is in `saved`.
+
+mod algorithm;
+mod ledger;
+pub mod racos;
+pub mod random_search;
+mod saved;
+
+pub use algorithm::Algorithm;
+pub use saved::load;
+
+use crate::error::Result;
+use crate::outcome::{Outcome, Rank};
+use crate::space::{Point, Space};
+
+/// A point to evaluate. It goes back to its optimizer, with the outcome, by [`Optimizer::tell`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    id: u64,
+    /// The point's key in a discrete space, see `Space::key`.
+    key: u64,
+    point: Box<[f64]>,
+}
+
+impl Candidate {
+    /// The id of candidates that no optimizer proposed.
+    const KNOWN: u64 = u64::MAX;
+
+    /// A point that no optimizer proposed, for telling what is already known about it. The space
+    /// checks it when it is told.
+    pub fn known(point: impl Into<Box<[f64]>>) -> Self {
+        Candidate { id: Candidate::KNOWN, key: 0, point: point.into() }
+    }
+
+    /// The candidate's number: 0, 1, 2, ... in the order asked, `None` for a known point.
+    pub fn id(&self) -> Option<u64> {
+        (self.id != Candidate::KNOWN).then_some(self.id)
+    }
+
+    /// The encoded point; [`Space::view`] gives access by name.
+    pub fn point(&self) -> &[f64] {
+        &self.point
+    }
+}
+
+/// The best evaluation that an optimizer has been told of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Best<'a> {
+    /// The encoded point.
+    pub point: &'a [f64],
+    /// Its outcome's rank: a value, or the violation of the least infeasible point.
+    pub rank: Rank,
+}
+
+/// An optimizer: a state machine that proposes points and learns from their outcomes. It minimizes.
+///
+/// ```
+/// use racecars::{Algorithm, Optimizer, Outcome, Space};
+///
+/// let space = Space::cube(10, -10.0, 10.0)?;
+/// let mut optimizer = Algorithm::race_cars().optimizer(&space, Some(500), 1)?;
+/// while optimizer.told() < 500 {
+///     let Some(candidate) = optimizer.ask() else { break };
+///     let value: f64 = candidate.point().iter().map(|x| x * x).sum();
+///     optimizer.tell(candidate, Outcome::from(value))?;
+/// }
+/// assert!(optimizer.best().is_some_and(|best| best.rank.value().unwrap() < 10.0));
+/// # Ok::<(), racecars::Error>(())
+/// ```
+///
+/// Any number of candidates may be out at a time; they may be told in any order, late, or never.
+pub trait Optimizer: Send {
+    /// The space that is searched.
+    fn space(&self) -> &Space;
+
+    /// The algorithm's name, as the command line spells it.
+    fn name(&self) -> &'static str;
+
+    /// Proposes a point; never waits for tells. In a discrete space it is one that has been neither
+    /// proposed nor told before; `None` when there is none left.
+    fn ask(&mut self) -> Option<Candidate>;
+
+    /// Learns the outcome of a candidate, or of a point [known](Candidate::known) from elsewhere.
+    ///
+    /// Refuses, and changes nothing, if the candidate was told before, or the point is not of this
+    /// space.
+    fn tell(&mut self, candidate: Candidate, outcome: Outcome) -> Result<()>;
+
+    /// The number of outcomes told.
+    fn told(&self) -> u64;
+
+    /// The number of candidates out.
+    fn pending(&self) -> usize;
+
+    /// The best evaluation told, `None` while all have failed. An infeasible point is best only
+    /// while no feasible one is known.
+    fn best(&self) -> Option<Best<'_>>;
+
+    /// The share of each axis that the search is confined to, around a centre, where the algorithm
+    /// has such a region: `(centre, share)`.
+    fn region(&self) -> Option<(&[f64], f64)> {
+        None
+    }
+
+    /// The whole state, random generator included, as bytes that [`load`] takes back. A restored
+    /// optimizer goes on exactly as this one would have.
+    fn save(&self) -> Vec<u8>;
+
+    /// A view of the best point by name.
+    fn best_point(&self) -> Option<Point<'_>> {
+        self.best().map(|best| self.space().view(best.point))
+    }
+}
+
+impl<T: Optimizer + ?Sized> Optimizer for Box<T> {
+    fn space(&self) -> &Space {
+        (**self).space()
+    }
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+    fn ask(&mut self) -> Option<Candidate> {
+        (**self).ask()
+    }
+    fn tell(&mut self, candidate: Candidate, outcome: Outcome) -> Result<()> {
+        (**self).tell(candidate, outcome)
+    }
+    fn told(&self) -> u64 {
+        (**self).told()
+    }
+    fn pending(&self) -> usize {
+        (**self).pending()
+    }
+    fn best(&self) -> Option<Best<'_>> {
+        (**self).best()
+    }
+    fn region(&self) -> Option<(&[f64], f64)> {
+        (**self).region()
+    }
+    fn save(&self) -> Vec<u8> {
+        (**self).save()
+    }
+}

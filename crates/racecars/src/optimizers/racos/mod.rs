@@ -1,0 +1,276 @@
+//! RACOS, SRACOS and RACE-CARS: classification-based optimization.
+//!
+//! One state machine carries all three, since each is the next one's special case:
+//!
+//! - **RACOS** (Algorithms 1 and 2; Yu et al. 2016): draw a batch of r points from learned boxes, then
+//!   keep the best r of old and new.
+//! - **SRACOS** (Algorithm 3; Hu et al. 2017): renew the training set after every point.
+//! - **RACE-CARS** (Algorithm 4): SRACOS, and with probability rho at each step shrink the region
+//!   that points are drawn from around the best one.
+//!
+//! A step costs one copy of a point and a handful of random numbers: points move in and out of the
+//! training set without being copied, and a point told goes into the buffer of the next one asked.
+
+mod schedule;
+mod settings;
+mod training_set;
+
+pub use settings::{Classification, Replacing, Shrinking};
+
+use super::ledger::Ledger;
+use super::{Best, Candidate, Optimizer, saved};
+use crate::classify::{Classifier, Sample};
+use crate::error::{Error, Result};
+use crate::outcome::Outcome;
+use crate::random::Random;
+use crate::space::{Region, Space};
+use schedule::Schedule;
+use serde::{Deserialize, Serialize};
+use settings::Resolved;
+use training_set::TrainingSet;
+
+/// An optimizer of the RACOS family.
+pub struct Racos {
+    space: Space,
+    state: State,
+    scratch: Scratch,
+}
+
+/// Which of the three algorithms this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Variant {
+    Racos,
+    Sracos,
+    RaceCars,
+}
+
+/// Everything that a resumed run needs.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct State {
+    variant: Variant,
+    settings: Resolved,
+    random: Random,
+    ledger: Ledger,
+    training: TrainingSet,
+    /// RACOS: the part of the batch that has been told, to be taken in together.
+    batch: Vec<Sample>,
+    schedule: Schedule,
+    region: Option<Region>,
+}
+
+/// What is rebuilt at will.
+#[derive(Default)]
+struct Scratch {
+    classifier: Classifier,
+    /// Buffers for points to come.
+    spare: Vec<Box<[f64]>>,
+}
+
+impl Racos {
+    /// RACOS in batches of r.
+    pub fn batch(
+        space: &Space,
+        settings: &Classification,
+        budget: Option<u64>,
+        seed: u64,
+    ) -> Result<Self> {
+        Racos::new(Variant::Racos, space, settings, Schedule::Still, budget, seed)
+    }
+
+    /// Sequential RACOS.
+    pub fn sequential(
+        space: &Space,
+        settings: &Classification,
+        budget: Option<u64>,
+        seed: u64,
+    ) -> Result<Self> {
+        Racos::new(Variant::Sracos, space, settings, Schedule::Still, budget, seed)
+    }
+
+    /// RACE-CARS.
+    pub fn race_cars(
+        space: &Space,
+        settings: &Classification,
+        shrinking: &Shrinking,
+        budget: Option<u64>,
+        seed: u64,
+    ) -> Result<Self> {
+        let (gamma, rho) = shrinking.resolve(space.dimension(), budget)?;
+        let schedule = Schedule::fixed(gamma, rho);
+        Racos::new(Variant::RaceCars, space, settings, schedule, budget, seed)
+    }
+
+    fn new(
+        variant: Variant,
+        space: &Space,
+        settings: &Classification,
+        schedule: Schedule,
+        budget: Option<u64>,
+        seed: u64,
+    ) -> Result<Self> {
+        let settings = settings.resolve(space, budget)?;
+        Ok(Racos {
+            space: space.clone(),
+            state: State {
+                variant,
+                random: Random::new(seed),
+                ledger: Ledger::default(),
+                training: TrainingSet::new(settings.training_size, settings.positive_size),
+                batch: Vec::new(),
+                schedule,
+                region: None,
+                settings,
+            },
+            scratch: Scratch::default(),
+        })
+    }
+
+    /// Takes a saved state back, if it is one that this code could have written.
+    pub(super) fn restore(space: Space, state: State) -> Result<Self> {
+        let settings = &state.settings;
+        settings.check(space.dimension())?;
+        let samples = || state.training.samples().chain(&state.batch);
+        for sample in samples() {
+            space.check(&sample.point)?;
+        }
+        if let Some(region) = &state.region {
+            space.check(region.center())?;
+        }
+        let is_sound = state.training.is_sound(settings.training_size, settings.positive_size)
+            && state.schedule.is_sound()
+            && samples().all(|sample| sample.key == space.key(&sample.point));
+        if !is_sound {
+            return Err(Error::saved("the saved state contradicts itself"));
+        }
+        Ok(Racos { space, state, scratch: Scratch::default() })
+    }
+
+    /// Draws a point from a learned box within the region, into `point`.
+    fn exploit(&mut self, point: &mut [f64]) -> Option<u64> {
+        /// In a discrete space: draws within the region, then as many in the whole space, before
+        /// giving up on a neighbour of x+ that was not seen before.
+        const TRIES: usize = 8;
+        let Racos { space, state, scratch } = self;
+        let State { settings, random, ledger, training, region, .. } = state;
+        let avoids_repeats = space.is_discrete() && !settings.repeats;
+        let tries = if avoids_repeats { 2 * TRIES } else { 1 };
+        for attempt in 0..tries {
+            let (positive, negatives) = training.draw_positive(random);
+            scratch.classifier.train(space, &positive.point, negatives, random);
+            point.copy_from_slice(&positive.point);
+            let region = region.as_ref().filter(|_| attempt < TRIES);
+            let uncertain = settings.uncertain;
+            let key =
+                scratch.classifier.sample(space, region, uncertain, random, point, positive.key);
+            if !(avoids_repeats && ledger.has_seen(key)) {
+                return Some(key);
+            }
+        }
+        ledger.draw(space, random, point)
+    }
+
+    /// Draws a point from the whole space, into `point`.
+    fn explore(&mut self, point: &mut [f64]) -> Option<u64> {
+        let State { settings, random, ledger, .. } = &mut self.state;
+        if settings.repeats {
+            self.space.draw(random, point);
+            return Some(self.space.key(point));
+        }
+        ledger.draw(&self.space, random, point)
+    }
+
+    fn take_in(&mut self, sample: Sample) {
+        let State { variant, settings, training, random, .. } = &mut self.state;
+        // RACOS selects the best r of all, which is what replacing the worst amounts to.
+        let replacing = match variant {
+            Variant::Racos => Replacing::Worst,
+            _ => settings.replacing,
+        };
+        if let Some(left) = training.insert(sample, replacing, &self.space, random) {
+            self.keep_buffer(left.point);
+        }
+    }
+
+    /// Keeps a buffer for a point to come; points told from elsewhere could otherwise pile up.
+    fn keep_buffer(&mut self, buffer: Box<[f64]>) {
+        if self.scratch.spare.len() <= self.state.ledger.pending() {
+            self.scratch.spare.push(buffer);
+        }
+    }
+}
+
+impl Optimizer for Racos {
+    fn space(&self) -> &Space {
+        &self.space
+    }
+
+    fn name(&self) -> &'static str {
+        match self.state.variant {
+            Variant::Racos => "racos",
+            Variant::Sracos => "sracos",
+            Variant::RaceCars => "race-cars",
+        }
+    }
+
+    fn ask(&mut self) -> Option<Candidate> {
+        if !self.state.settings.repeats && self.state.ledger.is_exhausted(&self.space) {
+            return None;
+        }
+        let mut point = (self.scratch.spare.pop())
+            .unwrap_or_else(|| vec![0.0; self.space.dimension()].into_boxed_slice());
+        // Until r outcomes are known, whoever asks gets a uniform draw: asking never waits.
+        let State { training, schedule, region, random, settings, .. } = &mut self.state;
+        let key = match training.best() {
+            Some(best) if training.is_ready() => {
+                schedule.step(region, &best.point, random);
+                if random.chance(settings.exploitation) {
+                    self.exploit(&mut point)
+                } else {
+                    self.explore(&mut point)
+                }
+            }
+            _ => self.explore(&mut point),
+        }?;
+        Some(self.state.ledger.issue(&self.space, point, key))
+    }
+
+    fn tell(&mut self, candidate: Candidate, outcome: Outcome) -> Result<()> {
+        let (point, key) = self.state.ledger.settle(&self.space, candidate)?;
+        let rank = outcome.rank();
+        let sample = Sample { point, rank, key };
+        if self.state.variant != Variant::Racos || !self.state.training.is_ready() {
+            self.take_in(sample);
+            return Ok(());
+        }
+        self.state.batch.push(sample);
+        if self.state.batch.len() >= self.state.settings.training_size {
+            let mut batch = std::mem::take(&mut self.state.batch);
+            batch.drain(..).for_each(|sample| self.take_in(sample));
+            self.state.batch = batch;
+        }
+        Ok(())
+    }
+
+    fn told(&self) -> u64 {
+        self.state.ledger.told()
+    }
+
+    fn pending(&self) -> usize {
+        self.state.ledger.pending()
+    }
+
+    fn best(&self) -> Option<Best<'_>> {
+        let told = self.state.batch.iter().filter(|sample| !sample.rank.is_failure());
+        let best = told.chain(self.state.training.best()).min_by_key(|sample| sample.rank)?;
+        Some(Best { point: &best.point, rank: best.rank })
+    }
+
+    fn region(&self) -> Option<(&[f64], f64)> {
+        let region = self.state.region.as_ref()?;
+        Some((region.center(), region.fraction()))
+    }
+
+    fn save(&self) -> Vec<u8> {
+        saved::save(self.name(), &self.space, &self.state)
+    }
+}

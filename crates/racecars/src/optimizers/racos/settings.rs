@@ -1,0 +1,147 @@
+//! The settings of RACOS, SRACOS and RACE-CARS, and the defaults derived for those not given.
+
+use crate::error::{Error, Result};
+use crate::space::Space;
+use serde::{Deserialize, Serialize};
+
+/// Settings of the classification that RACOS, SRACOS and RACE-CARS share. `None` means: derive it.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Classification {
+    /// r: how many evaluated points are kept to learn from. By budget T: 4 up to 50, 6 up to 100, 12
+    /// up to 1000, 22 above or when it is not known.
+    pub training_size: Option<usize>,
+    /// m: how many of them are positive. By budget T: 1 up to 100, 2 above.
+    pub positive_size: Option<usize>,
+    /// lambda: the probability to draw from the learned box rather than from the whole space. 0.99.
+    pub exploitation: Option<f64>,
+    /// u: how many coordinates of a positive point are redrawn. Where any coordinate is continuous:
+    /// 1 up to n = 100, 2 up to 1000, 3 above. Where all are discrete: 1 up to 10, 2 up to 50, 3 up
+    /// to 100, 4 up to 1000, 5 above.
+    pub uncertain: Option<usize>,
+    /// Which negative point a new one replaces.
+    pub replacing: Replacing,
+    /// In a discrete space, allow points to be proposed again (for noisy objectives).
+    pub repeats: bool,
+}
+
+/// Settings of RACE-CARS's region. `None` means: derive it.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Shrinking {
+    /// gamma: each shrink multiplies the region's width by this. 0.95.
+    pub gamma: Option<f64>,
+    /// rho: the probability of a shrink at each step. 55 / T, or 1.8 / n when the budget T is not
+    /// known.
+    pub rho: Option<f64>,
+}
+
+/// The `Replacing` sub-procedure: which negative makes way (Hu et al. 2017).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Replacing {
+    /// The worst, if the new one is better.
+    #[default]
+    Worst,
+    /// A random one.
+    Random,
+    /// The one farthest from the best point ("largest margin").
+    Farthest,
+}
+
+/// [`Classification`] with every setting filled in and checked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Resolved {
+    pub(super) training_size: usize,
+    pub(super) positive_size: usize,
+    pub(super) exploitation: f64,
+    pub(super) uncertain: usize,
+    pub(super) replacing: Replacing,
+    pub(super) repeats: bool,
+}
+
+impl Classification {
+    pub(super) fn resolve(&self, space: &Space, budget: Option<u64>) -> Result<Resolved> {
+        let dimension = space.dimension();
+        let (default_r, default_m) = match budget {
+            Some(..=50) => (4, 1),
+            Some(51..=100) => (6, 1),
+            Some(101..=1000) => (12, 2),
+            _ => (22, 2),
+        };
+        let default_u = match (space.is_discrete(), dimension) {
+            (false, ..=100) => 1,
+            (false, ..=1000) => 2,
+            (false, _) => 3,
+            (true, ..=10) => 1,
+            (true, ..=50) => 2,
+            (true, ..=100) => 3,
+            (true, ..=1000) => 4,
+            (true, _) => 5,
+        };
+        let positive_size = self.positive_size.unwrap_or(match self.training_size {
+            Some(r) => default_m.min(r.saturating_sub(1)).max(1),
+            None => default_m,
+        });
+        let training_size = self.training_size.unwrap_or(default_r.max(positive_size + 1));
+        let resolved = Resolved {
+            training_size,
+            positive_size,
+            exploitation: self.exploitation.unwrap_or(0.99),
+            uncertain: self.uncertain.unwrap_or(default_u.min(dimension)),
+            replacing: self.replacing,
+            repeats: self.repeats,
+        };
+        resolved.check(dimension)?;
+        Ok(resolved)
+    }
+}
+
+impl Resolved {
+    pub(super) fn check(&self, dimension: usize) -> Result<()> {
+        let Resolved {
+            training_size: r, positive_size: m, exploitation: lambda, uncertain: u, ..
+        } = *self;
+        if !(2..=1_000_000).contains(&r) {
+            return Err(Error::setting(format!("training size r = {r} is not from 2 to 1000000")));
+        }
+        if m == 0 || m >= r {
+            return Err(Error::setting(format!(
+                "positive size m = {m} is not from 1 to r - 1 = {}",
+                r - 1
+            )));
+        }
+        if !(0.0..=1.0).contains(&lambda) {
+            return Err(Error::setting(format!(
+                "exploitation rate lambda = {lambda} is not from 0 to 1"
+            )));
+        }
+        if u == 0 || u > dimension {
+            return Err(Error::setting(format!(
+                "uncertain coordinates u = {u} is not from 1 to the dimension {dimension}"
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl Shrinking {
+    /// gamma and rho, filled in and checked.
+    pub(super) fn resolve(&self, dimension: usize, budget: Option<u64>) -> Result<(f64, f64)> {
+        // Table 1 (gamma = 0.95, T = 30 n) is best where n rho is about 1.83: some 55 shrinks a run.
+        let default_rho = match budget {
+            Some(budget) => 55.0 / budget.max(1) as f64,
+            None => 1.8 / dimension as f64,
+        };
+        let gamma = self.gamma.unwrap_or(0.95);
+        let rho = self.rho.unwrap_or(default_rho.min(1.0));
+        if !(gamma > 0.0 && gamma < 1.0) {
+            return Err(Error::setting(format!(
+                "shrinking rate gamma = {gamma} is not between 0 and 1"
+            )));
+        }
+        if !(0.0..=1.0).contains(&rho) {
+            return Err(Error::setting(format!(
+                "shrinking frequency rho = {rho} is not from 0 to 1"
+            )));
+        }
+        Ok((gamma, rho))
+    }
+}

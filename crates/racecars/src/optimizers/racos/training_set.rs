@@ -1,0 +1,190 @@
+//! The evaluated points that the classifier learns from: the best m are positive, the others
+//! negative; and the `Replacing` sub-procedure that renews them.
+
+use super::settings::Replacing;
+use crate::classify::Sample;
+use crate::random::Random;
+use crate::space::{Axis, Interval, Space};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct TrainingSet {
+    /// Best first, at most m.
+    positives: Vec<Sample>,
+    /// In no order, at most r - m.
+    negatives: Vec<Sample>,
+    positive_size: usize,
+    negative_size: usize,
+}
+
+impl TrainingSet {
+    pub(super) fn new(training_size: usize, positive_size: usize) -> Self {
+        let negative_size = training_size - positive_size;
+        TrainingSet {
+            positives: Vec::with_capacity(positive_size + 1),
+            negatives: Vec::with_capacity(negative_size),
+            positive_size,
+            negative_size,
+        }
+    }
+
+    /// Whether there is enough to learn from: r points, of which at least one did not fail.
+    pub(super) fn is_ready(&self) -> bool {
+        self.negatives.len() == self.negative_size && self.best().is_some()
+    }
+
+    /// The best point, unless all failed.
+    pub(super) fn best(&self) -> Option<&Sample> {
+        self.positives.first().filter(|best| !best.rank.is_failure())
+    }
+
+    /// A random positive that did not fail, and the negatives.
+    pub(super) fn draw_positive(&self, random: &mut Random) -> (&Sample, &[Sample]) {
+        let is_fit = |sample: &Sample| !sample.rank.is_failure();
+        let fit = self.positives.iter().take_while(|sample| is_fit(sample)).count();
+        (&self.positives[random.index(fit.max(1))], &self.negatives)
+    }
+
+    /// Takes in a new sample: sorted into the positives, of which the last makes way and goes on to
+    /// replace a negative. Returns the sample that is left over, once the set is full.
+    ///
+    /// Among equals the newest goes first, so that the search drifts along plateaus.
+    pub(super) fn insert(
+        &mut self,
+        sample: Sample,
+        replacing: Replacing,
+        space: &Space,
+        random: &mut Random,
+    ) -> Option<Sample> {
+        let place = self.positives.partition_point(|positive| positive.rank.beats(sample.rank));
+        let displaced = if place < self.positive_size {
+            self.positives.insert(place, sample);
+            if self.positives.len() <= self.positive_size {
+                return None;
+            }
+            self.positives.pop()?
+        } else {
+            sample
+        };
+        if self.negatives.len() < self.negative_size {
+            self.negatives.push(displaced);
+            return None;
+        }
+        let place = match replacing {
+            Replacing::Worst => {
+                let ranked = self.negatives.iter().enumerate();
+                let (place, worst) = ranked.max_by_key(|(_, negative)| negative.rank)?;
+                if !displaced.rank.beats(worst.rank) {
+                    return Some(displaced);
+                }
+                place
+            }
+            Replacing::Random => random.index(self.negatives.len()),
+            Replacing::Farthest => {
+                let best = &self.positives[0].point;
+                let distances = self.negatives.iter().map(|n| distance(space, best, &n.point));
+                distances.enumerate().max_by(|(_, a), (_, b)| a.total_cmp(b))?.0
+            }
+        };
+        Some(std::mem::replace(&mut self.negatives[place], displaced))
+    }
+
+    /// All samples, for checking a restored set.
+    pub(super) fn samples(&self) -> impl Iterator<Item = &Sample> {
+        self.positives.iter().chain(&self.negatives)
+    }
+
+    /// Whether the sizes and the order are such as `insert` keeps them.
+    pub(super) fn is_sound(&self, training_size: usize, positive_size: usize) -> bool {
+        self.positive_size == positive_size
+            && self.positive_size + self.negative_size == training_size
+            && self.positives.len() <= self.positive_size
+            && self.negatives.len() <= self.negative_size
+            && (self.negatives.is_empty() || self.positives.len() == self.positive_size)
+            && self.positives.is_sorted_by_key(|sample| sample.rank)
+    }
+}
+
+/// The squared distance of two points, each axis measured in its own length; two values of an
+/// unordered axis are its length apart.
+fn distance(space: &Space, a: &[f64], b: &[f64]) -> f64 {
+    let squares = space.entries().iter().map(|entry| {
+        let range = entry.range();
+        let axis = space.axis(range.start);
+        let Interval { low, high } = axis.extent();
+        let scale = if high > low { 1.0 / (high - low) } else { 0.0 };
+        let pairs = a[range.clone()].iter().zip(&b[range]);
+        match axis {
+            Axis::Unordered { .. } => pairs.filter(|(a, b)| a != b).count() as f64,
+            _ => pairs.map(|(a, b)| (a - b) * (a - b)).sum::<f64>() * scale * scale,
+        }
+    });
+    squares.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Outcome;
+
+    fn sample(x: f64, value: f64) -> Sample {
+        Sample { point: vec![x].into_boxed_slice(), rank: Outcome::from(value).rank(), key: 0 }
+    }
+
+    fn values(samples: &[Sample]) -> Vec<f64> {
+        samples.iter().map(|s| s.rank.value().unwrap_or(f64::INFINITY)).collect()
+    }
+
+    fn filled(replacing: Replacing) -> (TrainingSet, Space, Random) {
+        let (space, mut random) = (Space::cube(1, 0.0, 10.0).unwrap(), Random::new(1));
+        let mut set = TrainingSet::new(5, 2);
+        for value in [4.0, 2.0, 5.0, 1.0, 3.0] {
+            assert!(set.insert(sample(value, value), replacing, &space, &mut random).is_none());
+        }
+        assert!(set.is_ready());
+        assert_eq!(values(&set.positives), [1.0, 2.0]);
+        (set, space, random)
+    }
+
+    #[test]
+    fn the_best_are_positive_and_the_displaced_replaces_the_worst_negative() {
+        let (mut set, space, mut random) = filled(Replacing::Worst);
+        let left = set.insert(sample(0.0, 1.5), Replacing::Worst, &space, &mut random).unwrap();
+        assert_eq!(left.rank.value(), Some(5.0));
+        assert_eq!(values(&set.positives), [1.0, 1.5]);
+        let left = set.insert(sample(0.0, 9.0), Replacing::Worst, &space, &mut random).unwrap();
+        assert_eq!(left.rank.value(), Some(9.0), "worse than all: not taken in");
+        assert!(set.is_sound(5, 2));
+    }
+
+    #[test]
+    fn farthest_replaces_the_negative_farthest_from_the_best() {
+        let (mut set, space, mut random) = filled(Replacing::Farthest);
+        let left = set.insert(sample(9.0, 9.0), Replacing::Farthest, &space, &mut random).unwrap();
+        assert_eq!(left.point[0], 5.0);
+    }
+
+    #[test]
+    fn random_replaces_any_negative() {
+        let mut gone = std::collections::BTreeSet::new();
+        for seed in 0..50 {
+            let (mut set, space, _) = filled(Replacing::Random);
+            let random = &mut Random::new(seed);
+            let left = set.insert(sample(9.0, 9.0), Replacing::Random, &space, random).unwrap();
+            gone.insert(left.point[0] as i64);
+        }
+        assert_eq!(gone.into_iter().collect::<Vec<_>>(), [3, 4, 5]);
+    }
+
+    #[test]
+    fn failures_alone_are_nothing_to_learn_from() {
+        let (space, mut random) = (Space::cube(1, 0.0, 10.0).unwrap(), Random::new(1));
+        let mut set = TrainingSet::new(3, 1);
+        for _ in 0..5 {
+            set.insert(sample(1.0, f64::NAN), Replacing::Worst, &space, &mut random);
+            assert!(!set.is_ready());
+        }
+        set.insert(sample(1.0, 2.0), Replacing::Worst, &space, &mut random);
+        assert!(set.is_ready());
+    }
+}

@@ -1,0 +1,91 @@
+//! Random search: uniform draws from the space, the yardstick that everything must beat.
+
+use super::ledger::Ledger;
+use super::{Best, Candidate, Optimizer, saved};
+use crate::classify::Sample;
+use crate::error::Result;
+use crate::outcome::Outcome;
+use crate::random::Random;
+use crate::space::Space;
+use serde::{Deserialize, Serialize};
+
+/// Uniform draws from the space; in a discrete one without repeats.
+pub struct RandomSearch {
+    space: Space,
+    state: State,
+    /// The buffer of the last point told, for the next one asked.
+    spare: Option<Box<[f64]>>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct State {
+    random: Random,
+    ledger: Ledger,
+    best: Option<Sample>,
+}
+
+impl RandomSearch {
+    /// A search that is a function of the seed.
+    pub fn new(space: &Space, seed: u64) -> Self {
+        RandomSearch {
+            space: space.clone(),
+            state: State { random: Random::new(seed), ledger: Ledger::default(), best: None },
+            spare: None,
+        }
+    }
+
+    pub(super) fn restore(space: Space, state: State) -> Result<Self> {
+        if let Some(best) = &state.best {
+            space.check(&best.point)?;
+        }
+        Ok(RandomSearch { space, state, spare: None })
+    }
+}
+
+impl Optimizer for RandomSearch {
+    fn space(&self) -> &Space {
+        &self.space
+    }
+
+    fn name(&self) -> &'static str {
+        "random"
+    }
+
+    fn ask(&mut self) -> Option<Candidate> {
+        let State { random, ledger, .. } = &mut self.state;
+        let mut point = (self.spare.take())
+            .unwrap_or_else(|| vec![0.0; self.space.dimension()].into_boxed_slice());
+        let key = ledger.draw(&self.space, random, &mut point)?;
+        Some(ledger.issue(&self.space, point, key))
+    }
+
+    fn tell(&mut self, candidate: Candidate, outcome: Outcome) -> Result<()> {
+        let (point, key) = self.state.ledger.settle(&self.space, candidate)?;
+        let rank = outcome.rank();
+        let is_better = self.state.best.as_ref().is_none_or(|best| rank.beats(best.rank));
+        if is_better && !rank.is_failure() {
+            let old = self.state.best.replace(Sample { point, rank, key });
+            self.spare = old.map(|sample| sample.point);
+        } else {
+            self.spare = Some(point);
+        }
+        Ok(())
+    }
+
+    fn told(&self) -> u64 {
+        self.state.ledger.told()
+    }
+
+    fn pending(&self) -> usize {
+        self.state.ledger.pending()
+    }
+
+    fn best(&self) -> Option<Best<'_>> {
+        let Sample { point, rank, .. } = self.state.best.as_ref()?;
+        Some(Best { point, rank: *rank })
+    }
+
+    fn save(&self) -> Vec<u8> {
+        saved::save(self.name(), &self.space, &self.state)
+    }
+}

@@ -1,0 +1,170 @@
+//! One encoded coordinate: what an optimizer sees of a [`Domain`](super::Domain).
+
+use crate::random::Random;
+
+/// The kind and extent of an encoded coordinate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Axis {
+    /// Every number from `low` to `high`.
+    Continuous {
+        /// The least number.
+        low: f64,
+        /// The greatest number.
+        high: f64,
+    },
+    /// The indices `0..=last`, neighbours alike.
+    Ordered {
+        /// The greatest index.
+        last: f64,
+        /// On a log scale, the integer that index 0 stands for.
+        log_from: Option<f64>,
+    },
+    /// The indices `0..=last`, without an order.
+    Unordered {
+        /// The greatest index.
+        last: f64,
+    },
+}
+
+/// A closed interval of encoded coordinates; of indices where the axis is ordered.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// The least coordinate.
+    pub low: f64,
+    /// The greatest coordinate.
+    pub high: f64,
+}
+
+impl Interval {
+    /// What two intervals share, if anything.
+    #[inline]
+    pub fn intersection(self, other: Interval) -> Option<Interval> {
+        let shared = Interval { low: self.low.max(other.low), high: self.high.min(other.high) };
+        (shared.low <= shared.high).then_some(shared)
+    }
+}
+
+impl Axis {
+    pub(super) fn continuous(low: f64, high: f64) -> Self {
+        Axis::Continuous { low, high }
+    }
+
+    pub(super) fn ordered(count: u64) -> Self {
+        Axis::Ordered { last: (count - 1) as f64, log_from: None }
+    }
+
+    pub(super) fn log_ordered(count: u64, from: f64) -> Self {
+        Axis::Ordered { last: (count - 1) as f64, log_from: Some(from) }
+    }
+
+    pub(super) fn unordered(count: u64) -> Self {
+        Axis::Unordered { last: (count - 1) as f64 }
+    }
+
+    /// The whole extent of this axis.
+    #[inline]
+    pub fn extent(self) -> Interval {
+        match self {
+            Axis::Continuous { low, high } => Interval { low, high },
+            Axis::Ordered { last, .. } | Axis::Unordered { last } => {
+                Interval { low: 0.0, high: last }
+            }
+        }
+    }
+
+    /// The number of values, or `None` where there is a continuum.
+    #[inline]
+    pub fn count(self) -> Option<u64> {
+        match self {
+            Axis::Continuous { .. } => None,
+            Axis::Ordered { last, .. } | Axis::Unordered { last } => Some(last as u64 + 1),
+        }
+    }
+
+    /// Whether `code` encodes a value of this axis.
+    #[inline]
+    pub fn contains(self, code: f64) -> bool {
+        let Interval { low, high } = self.extent();
+        let is_whole = matches!(self, Axis::Continuous { .. }) || code.fract() == 0.0;
+        low <= code && code <= high && is_whole
+    }
+
+    /// A uniform draw; on a log scale, uniform in the logarithm.
+    #[inline]
+    pub fn draw(self, random: &mut Random) -> f64 {
+        self.draw_within(self.extent(), random)
+    }
+
+    /// A uniform draw from an interval inside this axis.
+    #[inline]
+    pub fn draw_within(self, interval: Interval, random: &mut Random) -> f64 {
+        let Interval { low, high } = interval;
+        match self {
+            Axis::Continuous { .. } => random.between(low, high),
+            Axis::Ordered { log_from: Some(from), .. } => {
+                // Each integer owns half a step on either side, as if a continuous draw were rounded.
+                let t = random.between((from + low - 0.5).ln(), (from + high + 0.5).ln());
+                (t.exp().round() - from).clamp(low, high)
+            }
+            Axis::Ordered { .. } | Axis::Unordered { .. } => {
+                low + random.below((high - low) as u64 + 1) as f64
+            }
+        }
+    }
+
+    /// The part of this axis within `fraction` of its length, centred on `center`:
+    /// `[center - fraction |axis| / 2, center + fraction |axis| / 2]`, where the length of an
+    /// ordered axis is its number of values. The centre is always inside.
+    #[inline]
+    pub fn around(self, center: f64, fraction: f64) -> Interval {
+        let extent = self.extent();
+        let (low, high) = match self {
+            Axis::Continuous { low, high } => {
+                let half = 0.5 * fraction * (high - low);
+                (center - half, center + half)
+            }
+            Axis::Ordered { last, log_from: Some(from) } => {
+                let half = 0.5 * fraction * ((from + last + 0.5) / (from - 0.5)).ln();
+                let ratio = half.exp();
+                let whole = from + center;
+                ((whole / ratio - from).ceil(), (whole * ratio - from).floor())
+            }
+            Axis::Ordered { last, .. } | Axis::Unordered { last } => {
+                let half = 0.5 * fraction * (last + 1.0);
+                ((center - half).ceil(), (center + half).floor())
+            }
+        };
+        Interval { low: low.min(center).max(extent.low), high: high.max(center).min(extent.high) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_integers_are_drawn_evenly_by_ratio() {
+        let axis = Axis::log_ordered(1024, 1.0);
+        let mut random = Random::new(1);
+        let draws: Vec<f64> = (0..20_000).map(|_| axis.draw(&mut random) + 1.0).collect();
+        let below_32 = draws.iter().filter(|&&x| x <= 32.0).count();
+        // ln(32.5 / 0.5) / ln(1024.5 / 0.5) = 0.547
+        assert!((10_500..11_400).contains(&below_32), "{below_32}");
+        assert!(draws.iter().all(|x| (1.0..=1024.0).contains(x)));
+    }
+
+    #[test]
+    fn a_shrunken_interval_holds_its_centre_and_stays_inside() {
+        let mut random = Random::new(2);
+        for axis in [Axis::continuous(-3.0, 8.0), Axis::ordered(7), Axis::log_ordered(100, 3.0)] {
+            for _ in 0..1000 {
+                let center = axis.draw(&mut random);
+                let part = axis.around(center, random.unit());
+                assert!(part.low <= center && center <= part.high);
+                assert_eq!(part.intersection(axis.extent()), Some(part));
+                assert!(axis.contains(axis.draw_within(part, &mut random)));
+            }
+        }
+    }
+}

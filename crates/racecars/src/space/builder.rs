@@ -1,0 +1,120 @@
+//! Building a space in code, and the checks that every space passes.
+
+use super::{Domain, Entry, MAX_DIMENSION, Space, Value};
+use crate::error::{Error, Result};
+use std::collections::HashSet;
+
+/// Builds a [`Space`], coordinate by coordinate; [`SpaceBuilder::build`] checks them all.
+#[derive(Debug, Clone, Default)]
+pub struct SpaceBuilder {
+    coordinates: Vec<(String, Option<usize>, Domain)>,
+}
+
+impl SpaceBuilder {
+    /// A single coordinate.
+    pub fn coordinate(mut self, name: impl Into<String>, domain: Domain) -> Self {
+        self.coordinates.push((name.into(), None, domain));
+        self
+    }
+
+    /// `count` coordinates under one name, all of the same domain.
+    pub fn array(mut self, name: impl Into<String>, count: usize, domain: Domain) -> Self {
+        self.coordinates.push((name.into(), Some(count), domain));
+        self
+    }
+
+    /// Every number from `low` to `high`.
+    pub fn real(self, name: impl Into<String>, low: f64, high: f64) -> Self {
+        self.coordinate(name, Domain::real(low, high))
+    }
+
+    /// `count` numbers, each from `low` to `high`.
+    pub fn reals(self, name: impl Into<String>, count: usize, low: f64, high: f64) -> Self {
+        self.array(name, count, Domain::real(low, high))
+    }
+
+    /// Every number from `low` to `high`, measured by ratios.
+    pub fn log_real(self, name: impl Into<String>, low: f64, high: f64) -> Self {
+        self.coordinate(name, Domain::log_real(low, high))
+    }
+
+    /// Every integer from `low` to `high`.
+    pub fn integer(self, name: impl Into<String>, low: i64, high: i64) -> Self {
+        self.coordinate(name, Domain::integer(low, high))
+    }
+
+    /// `count` integers, each from `low` to `high`.
+    pub fn integers(self, name: impl Into<String>, count: usize, low: i64, high: i64) -> Self {
+        self.array(name, count, Domain::integer(low, high))
+    }
+
+    /// Every integer from `low` to `high`, measured by ratios.
+    pub fn log_integer(self, name: impl Into<String>, low: i64, high: i64) -> Self {
+        self.coordinate(name, Domain::log_integer(low, high))
+    }
+
+    /// The numbers `low, low + step, ..., high`.
+    pub fn grid(self, name: impl Into<String>, low: f64, high: f64, step: f64) -> Self {
+        self.coordinate(name, Domain::grid(low, high, step))
+    }
+
+    /// Values with an order.
+    pub fn levels<V: Into<Value>>(
+        self,
+        name: impl Into<String>,
+        levels: impl IntoIterator<Item = V>,
+    ) -> Self {
+        self.coordinate(name, Domain::levels(levels))
+    }
+
+    /// Values without an order.
+    pub fn categorical<V: Into<Value>>(
+        self,
+        name: impl Into<String>,
+        choices: impl IntoIterator<Item = V>,
+    ) -> Self {
+        self.coordinate(name, Domain::categorical(choices))
+    }
+
+    /// True or false.
+    pub fn boolean(self, name: impl Into<String>) -> Self {
+        self.coordinate(name, Domain::Boolean)
+    }
+
+    /// The space, or the first coordinate that cannot be searched.
+    pub fn build(self) -> Result<Space> {
+        if self.coordinates.is_empty() {
+            return Err(Error::space("the space has no coordinates"));
+        }
+        let mut names = HashSet::with_capacity(self.coordinates.len());
+        let mut entries = Vec::with_capacity(self.coordinates.len());
+        let mut dimension = 0usize;
+        for (name, count, domain) in self.coordinates {
+            if name.is_empty() {
+                return Err(Error::space(format!(
+                    "coordinate {} has an empty name",
+                    entries.len()
+                )));
+            }
+            if count == Some(0) {
+                return Err(Error::space(format!(
+                    "coordinate `{name}`: an array of 0 coordinates"
+                )));
+            }
+            if !names.insert(name.clone()) {
+                return Err(Error::space(format!("coordinate `{name}`: the name is repeated")));
+            }
+            let axis = domain.axis(&name)?;
+            let offset = dimension;
+            dimension = dimension.saturating_add(count.unwrap_or(1));
+            if dimension > MAX_DIMENSION {
+                return Err(Error::space(format!(
+                    "coordinate `{name}`: with it the space has {dimension} coordinates; \
+                     at most {MAX_DIMENSION} are allowed"
+                )));
+            }
+            entries.push(Entry { name, domain, axis, offset, count });
+        }
+        Ok(Space::from_entries(entries, dimension))
+    }
+}

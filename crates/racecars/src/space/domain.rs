@@ -1,0 +1,309 @@
+//! What one coordinate may take, in the user's own terms, and its encoding as one `f64`:
+//! a real is itself (its logarithm on a log scale), everything discrete is the index of its value.
+
+use super::axis::Axis;
+use super::value::Value;
+use crate::error::{Error, Result};
+
+/// The largest magnitude of an integer that `f64` carries exactly.
+const MAX_INTEGER: i64 = 1 << 53;
+
+/// How a range is measured: by differences, or by ratios.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scale {
+    /// Equal differences count the same.
+    #[default]
+    Linear,
+    /// Equal ratios count the same; the range must be positive.
+    Log,
+}
+
+/// What a coordinate may take.
+///
+/// ```
+/// use racecars::{Domain, Space};
+///
+/// let space = Space::builder()
+///     .coordinate("rate", Domain::log_real(1e-5, 1e-1))
+///     .array("layer", 3, Domain::integer(1, 64))
+///     .build()?;
+/// assert_eq!(space.dimension(), 4);
+/// # Ok::<(), racecars::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Domain {
+    /// Every number of a range.
+    Real {
+        /// The least value.
+        low: f64,
+        /// The greatest value.
+        high: f64,
+        /// How the range is measured.
+        scale: Scale,
+    },
+    /// Every integer of a range.
+    Integer {
+        /// The least value.
+        low: i64,
+        /// The greatest value.
+        high: i64,
+        /// How the range is measured.
+        scale: Scale,
+    },
+    /// The numbers `low, low + step, ..., high`.
+    Grid {
+        /// The least value.
+        low: f64,
+        /// The greatest value.
+        high: f64,
+        /// The distance of two neighbours.
+        step: f64,
+    },
+    /// Values with an order: neighbours are alike.
+    Levels(Vec<Value>),
+    /// Values without an order.
+    Categorical(Vec<Value>),
+    /// True or false.
+    Boolean,
+}
+
+impl Domain {
+    /// Every number from `low` to `high`.
+    pub fn real(low: f64, high: f64) -> Self {
+        let scale = Scale::Linear;
+        Domain::Real { low, high, scale }
+    }
+
+    /// Every number from `low` to `high`, measured by ratios.
+    pub fn log_real(low: f64, high: f64) -> Self {
+        let scale = Scale::Log;
+        Domain::Real { low, high, scale }
+    }
+
+    /// Every integer from `low` to `high`.
+    pub fn integer(low: i64, high: i64) -> Self {
+        let scale = Scale::Linear;
+        Domain::Integer { low, high, scale }
+    }
+
+    /// Every integer from `low` to `high`, measured by ratios.
+    pub fn log_integer(low: i64, high: i64) -> Self {
+        let scale = Scale::Log;
+        Domain::Integer { low, high, scale }
+    }
+
+    /// The numbers `low, low + step, ..., high`.
+    pub fn grid(low: f64, high: f64, step: f64) -> Self {
+        Domain::Grid { low, high, step }
+    }
+
+    /// Values with an order.
+    pub fn levels<V: Into<Value>>(levels: impl IntoIterator<Item = V>) -> Self {
+        Domain::Levels(levels.into_iter().map(Into::into).collect())
+    }
+
+    /// Values without an order.
+    pub fn categorical<V: Into<Value>>(choices: impl IntoIterator<Item = V>) -> Self {
+        Domain::Categorical(choices.into_iter().map(Into::into).collect())
+    }
+
+    /// The name of this kind of domain, as the file format spells it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Domain::Real { .. } => "real",
+            Domain::Integer { .. } => "integer",
+            Domain::Grid { .. } => "grid",
+            Domain::Levels(_) => "levels",
+            Domain::Categorical(_) => "categorical",
+            Domain::Boolean => "boolean",
+        }
+    }
+
+    /// The encoded coordinate, or why this domain cannot be searched. `name` is for the message.
+    pub(super) fn axis(&self, name: &str) -> Result<Axis> {
+        let refuse = |what: String| Err(Error::space(format!("coordinate `{name}`: {what}")));
+        match self {
+            Domain::Real { low, high, scale } => {
+                check_range(name, *low, *high)?;
+                match scale {
+                    Scale::Linear => Ok(Axis::continuous(*low, *high)),
+                    Scale::Log if *low <= 0.0 => {
+                        refuse(format!("low {low} is not positive, as a log scale needs"))
+                    }
+                    Scale::Log => Ok(Axis::continuous(low.ln(), high.ln())),
+                }
+            }
+            Domain::Integer { low, high, scale } => {
+                if low > high {
+                    return refuse(format!("low {low} is above high {high}"));
+                }
+                if low.unsigned_abs().max(high.unsigned_abs()) > MAX_INTEGER.unsigned_abs() {
+                    return refuse(format!(
+                        "{low}..{high} leaves the integers up to 2^53 in magnitude"
+                    ));
+                }
+                let count = high.abs_diff(*low) + 1;
+                match scale {
+                    Scale::Linear => Ok(Axis::ordered(count)),
+                    Scale::Log if *low < 1 => {
+                        refuse(format!("low {low} is not positive, as a log scale needs"))
+                    }
+                    Scale::Log => Ok(Axis::log_ordered(count, *low as f64)),
+                }
+            }
+            Domain::Grid { low, high, step } => {
+                check_range(name, *low, *high)?;
+                if !(step.is_finite() && *step > 0.0) {
+                    return refuse(format!("step {step} is not a positive number"));
+                }
+                let steps = (high - low) / step;
+                if steps > MAX_INTEGER as f64 {
+                    return refuse(format!("step {step} cuts {low}..{high} into over 2^53 values"));
+                }
+                if (steps - steps.round()).abs() > 1e-9 * steps.max(1.0) || steps.round() < 1.0 {
+                    return refuse(format!(
+                        "step {step} does not fit: {low}..{high} is {steps} steps, not a whole number"
+                    ));
+                }
+                Ok(Axis::ordered(steps.round() as u64 + 1))
+            }
+            Domain::Levels(values) => {
+                check_values(name, "levels", values)?;
+                Ok(Axis::ordered(values.len() as u64))
+            }
+            Domain::Categorical(values) => {
+                check_values(name, "choices", values)?;
+                Ok(Axis::unordered(values.len() as u64))
+            }
+            Domain::Boolean => Ok(Axis::unordered(2)),
+        }
+    }
+
+    /// The value that an encoded coordinate stands for.
+    pub fn decode(&self, code: f64) -> Value {
+        match self {
+            Domain::Real { low, high, scale } => Value::Real(match scale {
+                Scale::Linear => code,
+                Scale::Log => code.exp().clamp(*low, *high),
+            }),
+            // The index is at most 2^54 above a low of at least -2^53: exact in i64.
+            Domain::Integer { low, high, .. } => {
+                Value::Integer(low.saturating_add(code as i64).min(*high))
+            }
+            Domain::Grid { low, high, step } => Value::Real(grid_value(*low, *high, *step, code)),
+            Domain::Levels(values) | Domain::Categorical(values) => {
+                values[(code as usize).min(values.len() - 1)].clone()
+            }
+            Domain::Boolean => Value::Boolean(code >= 0.5),
+        }
+    }
+
+    /// The encoding of a value, or what is allowed instead.
+    pub fn encode(&self, value: &Value) -> Result<f64, String> {
+        match self {
+            Domain::Real { low, high, scale } => {
+                let x = value.as_real().ok_or_else(|| self.wants(value))?;
+                if !(*low..=*high).contains(&x) {
+                    return Err(self.wants(value));
+                }
+                Ok(match scale {
+                    Scale::Linear => x,
+                    Scale::Log => x.ln().clamp(low.ln(), high.ln()),
+                })
+            }
+            Domain::Integer { low, high, .. } => match value.as_integer() {
+                Some(i) if (*low..=*high).contains(&i) => Ok(i.abs_diff(*low) as f64),
+                _ => Err(self.wants(value)),
+            },
+            Domain::Grid { low, high, step } => {
+                let x = value.as_real().ok_or_else(|| self.wants(value))?;
+                let index = ((x - low) / step).round();
+                let near = (grid_value(*low, *high, *step, index) - x).abs() <= 1e-6 * step;
+                let inside = (0.0..=((high - low) / step).round()).contains(&index);
+                if near && inside { Ok(index) } else { Err(self.wants(value)) }
+            }
+            Domain::Levels(values) | Domain::Categorical(values) => (values.iter())
+                .position(|v| v.is_same(value))
+                .map(|index| index as f64)
+                .ok_or_else(|| self.wants(value)),
+            Domain::Boolean => match value {
+                Value::Boolean(b) => Ok(f64::from(u8::from(*b))),
+                _ => Err(self.wants(value)),
+            },
+        }
+    }
+
+    /// Whether encoded and decoded coordinates are the same numbers.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self, Domain::Real { scale: Scale::Linear, .. })
+    }
+
+    fn wants(&self, got: &Value) -> String {
+        let allowed = match self {
+            Domain::Real { low, high, .. } => format!("a number from {low} to {high}"),
+            Domain::Integer { low, high, .. } => format!("an integer from {low} to {high}"),
+            Domain::Grid { low, high, step } => {
+                format!("a number from {low} to {high} in steps of {step}")
+            }
+            Domain::Levels(values) | Domain::Categorical(values) => {
+                let mut names: Vec<String> = values.iter().take(12).map(Value::to_string).collect();
+                if values.len() > names.len() {
+                    names.push(format!("... ({} in all)", values.len()));
+                }
+                format!("one of {}", names.join(", "))
+            }
+            Domain::Boolean => "true or false".to_string(),
+        };
+        format!("{got} is not {allowed}")
+    }
+}
+
+/// The `index`-th number of a grid. Where the step is a unit fraction (0.1, 0.25, ...) it is
+/// computed as a quotient of integers, so that it is the decimal number that the user means.
+fn grid_value(low: f64, high: f64, step: f64, index: f64) -> f64 {
+    let inverse = (1.0 / step).round();
+    let (first, off) = ((low * inverse).round(), low * inverse);
+    let is_decimal = inverse >= 1.0
+        && (step * inverse - 1.0).abs() < 1e-12
+        && (first - off).abs() < 1e-9
+        && first.abs() < MAX_INTEGER as f64;
+    let x = if is_decimal { (first + index) / inverse } else { low + index * step };
+    x.clamp(low, high)
+}
+
+fn check_range(name: &str, low: f64, high: f64) -> Result<()> {
+    let refuse = |what: String| Err(Error::space(format!("coordinate `{name}`: {what}")));
+    for (end, x) in [("low", low), ("high", high)] {
+        if !x.is_finite() {
+            return refuse(format!("{end} is {x}, not a finite number"));
+        }
+    }
+    if low >= high {
+        return refuse(format!("low {low} is not below high {high}"));
+    }
+    if !(high - low).is_finite() {
+        return refuse(format!("{low}..{high} is wider than the largest number"));
+    }
+    Ok(())
+}
+
+fn check_values(name: &str, what: &str, values: &[Value]) -> Result<()> {
+    if values.is_empty() {
+        return Err(Error::space(format!("coordinate `{name}`: no {what}")));
+    }
+    let mut seen = std::collections::HashSet::with_capacity(values.len());
+    for value in values {
+        if matches!(value, Value::Real(x) if !x.is_finite()) {
+            return Err(Error::space(format!(
+                "coordinate `{name}`: {value} among the {what} is not a finite number"
+            )));
+        }
+        if !seen.insert(value.identity()) {
+            return Err(Error::space(format!(
+                "coordinate `{name}`: {value} is repeated among the {what}"
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,397 @@
+//! What can be searched: coordinates, points, regions, and their encoding. Nothing else encodes.
+//!
+//! A [`Space`] is a list of named entries, each a [`Domain`] or an array of one domain. Optimizers
+//! see a point as a flat slice of `f64`, one number per coordinate, described by its [`Axis`];
+//! users see a [`Point`], which gives typed access by name.
+
+mod axis;
+mod builder;
+mod domain;
+mod point;
+mod region;
+mod seen;
+mod spec;
+mod value;
+
+pub use axis::{Axis, Interval};
+pub use builder::SpaceBuilder;
+pub use domain::{Domain, Scale};
+pub use point::Point;
+pub(crate) use region::Region;
+pub(crate) use seen::Seen;
+pub use value::{Value, Values};
+
+use crate::error::{Error, Result};
+use crate::random::{Random, mix};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// The most coordinates that a space may have: a point of so many takes one gigabyte.
+pub const MAX_DIMENSION: usize = 1 << 27;
+
+/// A search space: named coordinates and arrays of coordinates. Cheap to clone.
+///
+/// Built in code:
+///
+/// ```
+/// use racecars::Space;
+///
+/// let space = Space::builder()
+///     .log_real("rate", 1e-5, 1e-1)
+///     .integer("layers", 1, 8)
+///     .categorical("activation", ["relu", "tanh"])
+///     .boolean("bias")
+///     .reals("w", 500, -1.0, 1.0)
+///     .build()?;
+/// assert_eq!(space.dimension(), 504);
+/// # Ok::<(), racecars::Error>(())
+/// ```
+///
+/// or read from JSON or TOML through serde:
+///
+/// ```
+/// use racecars::Space;
+///
+/// let space: Space = toml::from_str(r#"
+///     [[coordinates]]
+///     name = "rate"
+///     type = "real"
+///     low = 1e-5
+///     high = 1e-1
+///     scale = "log"
+///
+///     [[coordinates]]
+///     name = "w"
+///     type = "integer"
+///     low = -10
+///     high = 10
+///     count = 500
+///
+///     [[coordinates]]
+///     name = "activation"
+///     type = "categorical"
+///     choices = ["relu", "tanh"]
+/// "#)?;
+/// assert_eq!(space.dimension(), 502);
+/// # Ok::<(), toml::de::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Space {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    entries: Vec<Entry>,
+    dimension: usize,
+    /// The entry of each coordinate; empty where there is only one entry.
+    entry_of: Vec<u32>,
+    by_name: HashMap<String, usize>,
+    cardinality: Cardinality,
+}
+
+/// One name of a space, with what its coordinates may take.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    name: String,
+    domain: Domain,
+    axis: Axis,
+    offset: usize,
+    /// `None` for a single coordinate, which is not the same as an array of one.
+    count: Option<usize>,
+}
+
+impl Entry {
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What each coordinate may take.
+    pub fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    /// The array's length, or `None` for a single coordinate.
+    pub fn array_len(&self) -> Option<usize> {
+        self.count
+    }
+
+    /// Where this entry's coordinates stand in a point.
+    pub fn range(&self) -> std::ops::Range<usize> {
+        self.offset..self.offset + self.count.unwrap_or(1)
+    }
+}
+
+/// How many points a space has, and with it how points are told apart.
+enum Cardinality {
+    /// Some coordinate is continuous.
+    Infinite,
+    /// Exactly so many points, which mixed-radix numbers with these place values count.
+    Counted { points: u64, strides: Vec<u64> },
+    /// More points than fit in 64 bits.
+    Countless,
+}
+
+impl Space {
+    /// Starts a space.
+    pub fn builder() -> SpaceBuilder {
+        SpaceBuilder::default()
+    }
+
+    /// `dimension` reals named `x`, each from `low` to `high`.
+    pub fn cube(dimension: usize, low: f64, high: f64) -> Result<Space> {
+        Space::builder().reals("x", dimension, low, high).build()
+    }
+
+    fn from_entries(entries: Vec<Entry>, dimension: usize) -> Space {
+        let entry_of = if entries.len() > 1 {
+            let mut entry_of = Vec::with_capacity(dimension);
+            for (i, entry) in entries.iter().enumerate() {
+                entry_of.extend(std::iter::repeat_n(i as u32, entry.range().len()));
+            }
+            entry_of
+        } else {
+            Vec::new()
+        };
+        let by_name =
+            (entries.iter().enumerate()).map(|(i, entry)| (entry.name.clone(), i)).collect();
+        let cardinality = Cardinality::of(&entries, dimension);
+        Space { inner: Arc::new(Inner { entries, dimension, entry_of, by_name, cardinality }) }
+    }
+
+    /// The number of coordinates.
+    #[inline]
+    pub fn dimension(&self) -> usize {
+        self.inner.dimension
+    }
+
+    /// The names, in order, with what they stand for.
+    pub fn entries(&self) -> &[Entry] {
+        &self.inner.entries
+    }
+
+    /// The entry of this name.
+    pub fn entry(&self, name: &str) -> Result<&Entry> {
+        match self.inner.by_name.get(name) {
+            Some(&i) => Ok(&self.inner.entries[i]),
+            None => {
+                let known: Vec<&str> = self.entries().iter().take(20).map(Entry::name).collect();
+                Err(Error::point(format!(
+                    "no coordinate is named `{name}`; the space has {}{}",
+                    known.join(", "),
+                    if self.entries().len() > known.len() { ", ..." } else { "" }
+                )))
+            }
+        }
+    }
+
+    /// The kind and extent of coordinate `index` of an encoded point.
+    #[inline]
+    pub fn axis(&self, index: usize) -> Axis {
+        let inner = &*self.inner;
+        match inner.entry_of.get(index) {
+            Some(&entry) => inner.entries[entry as usize].axis,
+            None => inner.entries[0].axis,
+        }
+    }
+
+    /// What coordinate `index` is called: its name, with its place in brackets within an array.
+    pub fn coordinate_name(&self, index: usize) -> String {
+        let entry = match self.inner.entry_of.get(index) {
+            Some(&entry) => &self.inner.entries[entry as usize],
+            None => &self.inner.entries[0],
+        };
+        match entry.count {
+            None => entry.name.clone(),
+            Some(_) => format!("{}[{}]", entry.name, index - entry.offset),
+        }
+    }
+
+    /// Whether every coordinate is discrete.
+    pub fn is_discrete(&self) -> bool {
+        !matches!(self.inner.cardinality, Cardinality::Infinite)
+    }
+
+    /// Whether every coordinate is continuous.
+    pub fn is_continuous(&self) -> bool {
+        let is_continuous = |e: &Entry| matches!(e.axis, Axis::Continuous { .. });
+        self.entries().iter().all(is_continuous)
+    }
+
+    /// The number of points, where it is finite and fits in 64 bits.
+    pub fn cardinality(&self) -> Option<u64> {
+        match &self.inner.cardinality {
+            Cardinality::Counted { points, .. } => Some(*points),
+            _ => None,
+        }
+    }
+
+    /// Fills `point` with a uniform draw.
+    pub fn draw(&self, random: &mut Random, point: &mut [f64]) {
+        for entry in self.entries() {
+            let axis = entry.axis;
+            for x in &mut point[entry.range()] {
+                *x = axis.draw(random);
+            }
+        }
+    }
+
+    /// Fills `point` with a draw from a discrete space in which every index is as likely, on log
+    /// scales too.
+    pub(crate) fn draw_indices(&self, random: &mut Random, point: &mut [f64]) {
+        for entry in self.entries() {
+            let count = entry.axis.count().unwrap_or(1);
+            for x in &mut point[entry.range()] {
+                *x = random.below(count) as f64;
+            }
+        }
+    }
+
+    /// Refuses an encoded point that is not of this space.
+    pub fn check(&self, point: &[f64]) -> Result<()> {
+        if point.len() != self.dimension() {
+            return Err(Error::point(format!(
+                "the point has {} coordinates, the space {}",
+                point.len(),
+                self.dimension()
+            )));
+        }
+        for entry in self.entries() {
+            let range = entry.range();
+            if let Some(i) = point[range.clone()].iter().position(|&x| !entry.axis.contains(x)) {
+                let Interval { low, high } = entry.axis.extent();
+                let index = range.start + i;
+                return Err(Error::point(format!(
+                    "coordinate `{}` is {}, not {} from {low} to {high}",
+                    self.coordinate_name(index),
+                    point[index],
+                    if entry.axis.count().is_some() { "an index" } else { "a number" },
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// A view of an encoded point with typed access by name.
+    pub fn view<'a>(&'a self, point: &'a [f64]) -> Point<'a> {
+        Point::new(self, point)
+    }
+
+    /// Encodes a point given by name. Every name must be there once, and no other.
+    ///
+    /// ```
+    /// use racecars::Space;
+    ///
+    /// let space = Space::builder().integer("n", 1, 9).reals("w", 2, 0.0, 1.0).build()?;
+    /// let point = space.encode([("n", 3.into()), ("w", vec![0.5, 1.0].into())])?;
+    /// assert_eq!(space.view(&point).integer("n")?, 3);
+    /// # Ok::<(), racecars::Error>(())
+    /// ```
+    pub fn encode<N: AsRef<str>>(
+        &self,
+        assignments: impl IntoIterator<Item = (N, Values)>,
+    ) -> Result<Vec<f64>> {
+        let mut point = vec![f64::NAN; self.dimension()];
+        for (name, values) in assignments {
+            let name = name.as_ref();
+            let entry = self.entry(name)?;
+            let slots = &mut point[entry.range()];
+            if !slots[0].is_nan() {
+                return Err(Error::point(format!("coordinate `{name}` is given twice")));
+            }
+            let values = match (&values, entry.count) {
+                (Values::One(value), None) => std::slice::from_ref(value),
+                (Values::Many(values), Some(count)) if values.len() == count => values,
+                (given, count) => {
+                    let given = match given {
+                        Values::One(_) => "one value".to_string(),
+                        Values::Many(values) => format!("{} values", values.len()),
+                    };
+                    let wanted = count.map_or("one value".into(), |n| format!("an array of {n}"));
+                    let message = format!("coordinate `{name}` takes {wanted}, not {given}");
+                    return Err(Error::point(message));
+                }
+            };
+            for (i, (slot, value)) in slots.iter_mut().zip(values).enumerate() {
+                *slot = entry.domain.encode(value).map_err(|what| {
+                    let coordinate = self.coordinate_name(entry.offset + i);
+                    Error::point(format!("coordinate `{coordinate}`: {what}"))
+                })?;
+            }
+        }
+        match self.entries().iter().find(|e| point[e.offset].is_nan()) {
+            Some(missing) => Err(Error::point(format!("coordinate `{}` is missing", missing.name))),
+            None => Ok(point),
+        }
+    }
+
+    /// What coordinate `index` adds to the key of a point of a discrete space. A point's key is the
+    /// wrapping sum over its coordinates, so that a changed coordinate changes it in constant time.
+    /// Keys are exact where the points can be counted, and 64-bit hashes where they cannot.
+    #[inline]
+    pub(crate) fn key_term(&self, index: usize, code: f64) -> u64 {
+        match &self.inner.cardinality {
+            Cardinality::Infinite => 0,
+            Cardinality::Counted { strides, .. } => strides[index].wrapping_mul(code as u64),
+            Cardinality::Countless => mix((index as u64) << 32 ^ mix(code as u64)),
+        }
+    }
+
+    /// The key of a whole point: see [`Space::key_term`].
+    pub(crate) fn key(&self, point: &[f64]) -> u64 {
+        if !self.is_discrete() {
+            return 0;
+        }
+        let terms = point.iter().enumerate().map(|(i, &x)| self.key_term(i, x));
+        terms.fold(0, u64::wrapping_add)
+    }
+
+    /// Writes the point that has this key, in a space whose points are counted.
+    pub(crate) fn point_of_key(&self, mut key: u64, point: &mut [f64]) {
+        for (i, x) in point.iter_mut().enumerate() {
+            let count = self.axis(i).count().unwrap_or(1);
+            *x = (key % count) as f64;
+            key /= count;
+        }
+    }
+}
+
+impl Cardinality {
+    fn of(entries: &[Entry], dimension: usize) -> Cardinality {
+        let mut strides = Vec::new();
+        let mut points = Some(1u64);
+        for entry in entries {
+            let Some(count) = entry.axis.count() else {
+                return Cardinality::Infinite;
+            };
+            for _ in entry.range() {
+                if let Some(stride) = points {
+                    strides.push(stride);
+                    points = stride.checked_mul(count);
+                } else {
+                    break;
+                }
+            }
+        }
+        match points {
+            Some(points) => {
+                debug_assert_eq!(strides.len(), dimension);
+                Cardinality::Counted { points, strides }
+            }
+            None => Cardinality::Countless,
+        }
+    }
+}
+
+impl PartialEq for Space {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner) || self.entries() == other.entries()
+    }
+}
+
+impl fmt::Debug for Space {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.entries()).finish()
+    }
+}

@@ -1,0 +1,141 @@
+//! A point as the user sees it: typed access by name, over the encoded coordinates.
+
+use super::{Entry, Space, Value, Values};
+use crate::error::{Error, Result};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
+use std::fmt;
+
+/// A view of one point of a space.
+///
+/// ```
+/// use racecars::Space;
+///
+/// let space = Space::builder().log_real("rate", 1e-4, 1.0).categorical("mode", ["a", "b"]).build()?;
+/// let point = space.encode([("rate", 0.01.into()), ("mode", "b".into())])?;
+/// let point = space.view(&point);
+/// assert!((point.real("rate")? - 0.01).abs() < 1e-12);
+/// assert_eq!(point.text("mode")?, "b");
+/// assert_eq!(
+///     point.real("speed").unwrap_err().to_string(),
+///     "no coordinate is named `speed`; the space has rate, mode"
+/// );
+/// # Ok::<(), racecars::Error>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Point<'a> {
+    space: &'a Space,
+    coordinates: &'a [f64],
+}
+
+impl<'a> Point<'a> {
+    pub(super) fn new(space: &'a Space, coordinates: &'a [f64]) -> Self {
+        Point { space, coordinates }
+    }
+
+    /// The space that this is a point of.
+    pub fn space(&self) -> &'a Space {
+        self.space
+    }
+
+    /// The encoded coordinates. A real on a linear scale is encoded as itself, so for a space of
+    /// such reals these are the values.
+    #[inline]
+    pub fn coordinates(&self) -> &'a [f64] {
+        self.coordinates
+    }
+
+    /// The value of a single coordinate.
+    pub fn get(&self, name: &str) -> Result<Value> {
+        let entry = self.space.entry(name)?;
+        match entry.array_len() {
+            None => Ok(entry.domain().decode(self.coordinates[entry.range().start])),
+            Some(count) => Err(Error::point(format!(
+                "coordinate `{name}` is an array of {count}: use `reals` or `values`"
+            ))),
+        }
+    }
+
+    /// The number under this name.
+    pub fn real(&self, name: &str) -> Result<f64> {
+        self.typed(name, "a number", |value| value.as_real())
+    }
+
+    /// The integer under this name.
+    pub fn integer(&self, name: &str) -> Result<i64> {
+        self.typed(name, "an integer", |value| value.as_integer())
+    }
+
+    /// The boolean under this name.
+    pub fn boolean(&self, name: &str) -> Result<bool> {
+        self.typed(name, "true or false", |value| value.as_boolean())
+    }
+
+    /// The word under this name.
+    pub fn text(&self, name: &str) -> Result<String> {
+        self.typed(name, "a word", |value| value.as_text().map(str::to_string))
+    }
+
+    /// The numbers of an array (or of a single coordinate, as an array of one). Borrowed, without a
+    /// copy, where they are reals on a linear scale.
+    pub fn reals(&self, name: &str) -> Result<Cow<'a, [f64]>> {
+        let entry = self.space.entry(name)?;
+        let coordinates = &self.coordinates[entry.range()];
+        if entry.domain().is_plain() {
+            return Ok(Cow::Borrowed(coordinates));
+        }
+        let number = |&code: &f64| entry.domain().decode(code).as_real();
+        let numbers: Option<Vec<f64>> = coordinates.iter().map(number).collect();
+        let wrong = || Error::point(format!("coordinate `{name}` does not hold numbers"));
+        numbers.map(Cow::Owned).ok_or_else(wrong)
+    }
+
+    /// What this point assigns to each name, in order.
+    pub fn assignments(&self) -> impl Iterator<Item = (&'a str, Values)> {
+        let Point { space, coordinates } = *self;
+        (space.entries().iter()).map(move |entry| (entry.name(), values(entry, coordinates)))
+    }
+
+    fn typed<T>(&self, name: &str, what: &str, read: impl Fn(&Value) -> Option<T>) -> Result<T> {
+        let value = self.get(name)?;
+        let wrong = || Error::point(format!("coordinate `{name}` is {value}, not {what}"));
+        read(&value).ok_or_else(wrong)
+    }
+}
+
+fn values(entry: &Entry, coordinates: &[f64]) -> Values {
+    let decode = |&code: &f64| entry.domain().decode(code);
+    let coordinates = &coordinates[entry.range()];
+    match entry.array_len() {
+        None => Values::One(decode(&coordinates[0])),
+        Some(_) => Values::Many(coordinates.iter().map(decode).collect()),
+    }
+}
+
+impl fmt::Display for Point<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (name, values)) in self.assignments().enumerate() {
+            let gap = if i == 0 { "" } else { " " };
+            write!(f, "{gap}{name}={values}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Point<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Point({self})")
+    }
+}
+
+/// A point serializes as a map from names to values, which [`Space::encode`] takes back.
+impl Serialize for Point<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.space.entries().len()))?;
+        for (name, values) in self.assignments() {
+            map.serialize_entry(name, &values)?;
+        }
+        map.end()
+    }
+}
