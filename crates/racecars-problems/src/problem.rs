@@ -12,8 +12,8 @@ const DOMAIN: (f64, f64) = (-10.0, 10.0);
 /// How far from the centre of the domain a shifted optimum may be.
 const SHIFT: f64 = 5.0;
 
-/// The largest dimension of a rotation, whose matrix then takes 800 MB.
-const MAX_ROTATED: usize = 10_000;
+/// The largest dimension of problems that take a matrix, of up to 5 n² numbers.
+const MAX_DENSE: usize = 5_000;
 
 /// A test problem: to be minimized, with a known optimum.
 pub struct Problem {
@@ -93,8 +93,11 @@ impl Problem {
     /// - `mixed-categorical`: Sphere on n/2 reals in [-1, 1] plus the number of n/2 coordinates of 5
     ///   categories that are not the right one
     pub fn named(name: &str, dimension: usize, seed: u64) -> Result<Problem, ProblemError> {
-        if dimension == 0 {
-            return Err(ProblemError("dimension 0; at least 1 is needed".into()));
+        if dimension == 0 || dimension > racecars::space::MAX_DIMENSION {
+            return Err(ProblemError(format!(
+                "dimension {dimension} is not from 1 to {}",
+                racecars::space::MAX_DIMENSION
+            )));
         }
         let mut random = Random::stream(seed, 0x70726f62);
         let half = dimension / 2;
@@ -232,19 +235,25 @@ impl Continuous {
         };
         let moved_to: Option<Vec<f64>> =
             is_shifted.then(|| (0..dimension).map(|_| random.between(-SHIFT, SHIFT)).collect());
-        if is_rotated && dimension > MAX_ROTATED {
+        if is_rotated && dimension > MAX_DENSE {
             return Err(ProblemError(format!(
                 "problem `{name}`: dimension {dimension} is too large for a dense rotation; at most \
-                 {MAX_ROTATED} is allowed"
+                 {MAX_DENSE} is allowed"
             )));
         }
         let rotation = is_rotated.then(|| Rotation::random(dimension, random.bits()));
-        let optimum = moved_to.clone().unwrap_or_else(|| vec![function.center; dimension]);
+        let optimum = || moved_to.clone().unwrap_or_else(|| vec![function.center; dimension]);
         let (low, high) = DOMAIN;
+        if has_balls && dimension > MAX_DENSE {
+            return Err(ProblemError(format!(
+                "problem `{name}`: dimension {dimension} is too large for 5n balls; at most \
+                 {MAX_DENSE} is allowed"
+            )));
+        }
         let jumps = if has_balls {
-            Some(Jumps::balls(&optimum, low, high, random))
+            Some(Jumps::balls(&optimum(), low, high, random))
         } else {
-            has_slabs.then(|| Jumps::slabs(&optimum, low, high, random))
+            has_slabs.then(|| Jumps::slabs(&optimum(), low, high, random))
         };
         Ok(Continuous { function, moved_to, rotation, jumps })
     }

@@ -99,7 +99,7 @@
 //!
 //! - The same seed gives the same run, on one thread and in deterministic mode on any number.
 //! - NaN, infinities, panics and errors are failed evaluations: counted, reported, never best.
-//! - In a discrete space no point is proposed twice; a space that is used up is reported.
+//! - No point is proposed twice where coordinates are discrete; a space that is used up is reported.
 //! - Bad input gets an [`Error`] that says what was wrong, where, and what is allowed.
 
 mod classify;
