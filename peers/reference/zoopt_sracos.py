@@ -3,8 +3,9 @@
 Runs both on the same problems, budgets and numbers of seeds, and compares the final values by a
 Mann-Whitney test. Exits with 1 if any p-value is at most the threshold.
 
-The test is two-sided, except on mixed-categorical, where it is only against being worse: a draw that
-leaves the point as it was costs zoopt a forced change of the same coordinate, and us another draw.
+The test is two-sided, except on mixed-categorical, where it is only against being worse: a draw
+that leaves the point as it was costs zoopt a forced change of the same coordinate, and us another
+draw.
 
     python peers/reference/zoopt_sracos.py [--seeds 20] [--racecars target/release/racecars]
 """
@@ -24,10 +25,11 @@ from scipy.stats import mannwhitneyu
 THRESHOLD = 0.01
 BUDGET = 5000
 DIMENSION = 50
+Vector = np.ndarray[tuple[int], np.dtype[np.float64]]
 REAL, ORDERED, UNORDERED = "real", "ordered", "unordered"
 
 
-def ackley(x: np.ndarray) -> float:
+def ackley(x: Vector) -> float:
     z = x - 0.2
     return float(
         20
@@ -37,33 +39,33 @@ def ackley(x: np.ndarray) -> float:
     )
 
 
-def levy(x: np.ndarray) -> float:
+def levy(x: Vector) -> float:
     w = 1 + (x - 1) / 4
     middle = np.sum((w[:-1] - 1) ** 2 * (1 + 10 * np.sin(np.pi * w[:-1] + 1) ** 2))
     last = (w[-1] - 1) ** 2 * (1 + np.sin(2 * np.pi * w[-1]) ** 2)
     return float(np.sin(np.pi * w[0]) ** 2 + middle + last)
 
 
-def rastrigin(x: np.ndarray) -> float:
+def rastrigin(x: Vector) -> float:
     return float(10 * len(x) + np.sum(x**2 - 10 * np.cos(2 * np.pi * x)))
 
 
-def sphere(x: np.ndarray) -> float:
+def sphere(x: Vector) -> float:
     return float(np.sum((x - 0.2) ** 2))
 
 
-def integer_sphere(y: np.ndarray) -> float:
+def integer_sphere(y: Vector) -> float:
     return float(np.sum((y - 3) ** 2))
 
 
-def mixed_ackley(point: np.ndarray) -> float:
+def mixed_ackley(point: Vector) -> float:
     """The weights L are random in [1, 2] on our side; their values hardly matter."""
     half = len(point) // 2
     weights = np.linspace(1, 2, half)
     return ackley(point[:-half]) + float(weights @ np.abs(point[-half:]))
 
 
-def mixed_categorical(point: np.ndarray) -> float:
+def mixed_categorical(point: Vector) -> float:
     half = len(point) // 2
     wrong = point[-half:] != np.arange(half) % 5
     return sphere(point[:-half]) + float(np.sum(wrong))
@@ -71,8 +73,9 @@ def mixed_categorical(point: np.ndarray) -> float:
 
 ONE_SIDED = {"mixed-categorical"}
 
-# Name, function, and the kinds and ranges of the two halves of the coordinates.
-PROBLEMS: dict[str, tuple[Callable[[np.ndarray], float], tuple, tuple]] = {
+Half = tuple[str, int, int]
+# Function, and the kinds and ranges of the two halves of the coordinates.
+PROBLEMS: dict[str, tuple[Callable[[Vector], float], Half, Half]] = {
     "ackley": (ackley, (REAL, -10, 10), (REAL, -10, 10)),
     "levy": (levy, (REAL, -10, 10), (REAL, -10, 10)),
     "rastrigin": (rastrigin, (REAL, -10, 10), (REAL, -10, 10)),
@@ -100,14 +103,15 @@ def zoopt_final(job: tuple[str, int]) -> float:
     )
     np.random.seed(seed)  # the only generator that zoopt has
     objective = Objective(lambda solution: function(np.array(solution.get_x(), float)), space)
-    return Opt.min(objective, Parameter(budget=BUDGET)).get_value()
+    return float(Opt.min(objective, Parameter(budget=BUDGET)).get_value())
 
 
 def racecars_finals(binary: str, name: str, seeds: int) -> list[float]:
     command = [binary, "bench", "--problem", name, "--dim", str(DIMENSION), "--budget", str(BUDGET)]
     command += ["--algorithm", "sracos", "--trials", str(seeds), "--json"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return json.loads(output)["results"][0]["finals"]
+    finals: list[float] = json.loads(output)["results"][0]["finals"]
+    return finals
 
 
 def main() -> int:
