@@ -1,6 +1,7 @@
 //! The choice of an algorithm with its settings.
 
 use super::Optimizer;
+use super::differential_evolution::{DifferentialEvolution, Evolution};
 use super::racos::{Classification, Racos, Shrinking};
 use super::random_search::RandomSearch;
 use crate::error::{Error, Result};
@@ -33,6 +34,8 @@ pub enum Algorithm {
     Sracos(Classification),
     /// RACOS: classification-based optimization in batches (Algorithms 1 and 2).
     Racos(Classification),
+    /// Differential evolution: best/1/bin, rand/1/bin or L-SHADE.
+    DifferentialEvolution(DifferentialEvolution),
     /// Random search.
     Random,
 }
@@ -45,7 +48,8 @@ impl Default for Algorithm {
 
 impl Algorithm {
     /// The names that parse to an algorithm.
-    pub const NAMES: [&'static str; 4] = ["race-cars", "sracos", "racos", "random"];
+    pub const NAMES: [&'static str; 7] =
+        ["race-cars", "sracos", "racos", "de", "de-rand", "l-shade", "random"];
 
     /// RACE-CARS with everything derived.
     pub fn race_cars() -> Self {
@@ -68,6 +72,7 @@ impl Algorithm {
             Algorithm::RaceCars(..) => "race-cars",
             Algorithm::Sracos(_) => "sracos",
             Algorithm::Racos(_) => "racos",
+            Algorithm::DifferentialEvolution(settings) => settings.strategy.name(),
             Algorithm::Random => "random",
         }
     }
@@ -88,6 +93,9 @@ impl Algorithm {
                 Box::new(Racos::sequential(space, settings, budget, seed)?)
             }
             Algorithm::Racos(settings) => Box::new(Racos::batch(space, settings, budget, seed)?),
+            Algorithm::DifferentialEvolution(settings) => {
+                Box::new(Evolution::new(space, settings, budget, seed)?)
+            }
             Algorithm::Random => Box::new(RandomSearch::new(space, seed)),
         })
     }
@@ -101,6 +109,9 @@ impl FromStr for Algorithm {
             "race-cars" => Ok(Algorithm::race_cars()),
             "sracos" => Ok(Algorithm::sracos()),
             "racos" => Ok(Algorithm::racos()),
+            "de" => Ok(Algorithm::DifferentialEvolution(DifferentialEvolution::best())),
+            "de-rand" => Ok(Algorithm::DifferentialEvolution(DifferentialEvolution::random())),
+            "l-shade" => Ok(Algorithm::DifferentialEvolution(DifferentialEvolution::l_shade())),
             "random" => Ok(Algorithm::Random),
             other => Err(Error::setting(format!(
                 "algorithm `{other}` is not one of {}",
