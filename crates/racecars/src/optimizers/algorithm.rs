@@ -2,8 +2,10 @@
 
 use super::Optimizer;
 use super::differential_evolution::{DifferentialEvolution, Evolution};
+use super::quasi_random::QuasiRandom;
 use super::racos::{Classification, Racos, Shrinking};
 use super::random_search::RandomSearch;
+use super::zo_adam::{Descent, ZoAdam};
 use crate::error::{Error, Result};
 use crate::space::Space;
 use std::fmt;
@@ -36,6 +38,10 @@ pub enum Algorithm {
     Racos(Classification),
     /// Differential evolution: best/1/bin, rand/1/bin or L-SHADE.
     DifferentialEvolution(DifferentialEvolution),
+    /// ZO-Adam: descent with adaptive moments on estimated gradients; continuous spaces only.
+    ZoAdam(ZoAdam),
+    /// Quasi-random search: a scrambled Halton sequence.
+    QuasiRandom,
     /// Random search.
     Random,
 }
@@ -48,8 +54,17 @@ impl Default for Algorithm {
 
 impl Algorithm {
     /// The names that parse to an algorithm.
-    pub const NAMES: [&'static str; 7] =
-        ["race-cars", "sracos", "racos", "de", "de-rand", "l-shade", "random"];
+    pub const NAMES: [&'static str; 9] = [
+        "race-cars",
+        "sracos",
+        "racos",
+        "de",
+        "de-rand",
+        "l-shade",
+        "zo-adam",
+        "quasi-random",
+        "random",
+    ];
 
     /// RACE-CARS with everything derived.
     pub fn race_cars() -> Self {
@@ -73,6 +88,8 @@ impl Algorithm {
             Algorithm::Sracos(_) => "sracos",
             Algorithm::Racos(_) => "racos",
             Algorithm::DifferentialEvolution(settings) => settings.strategy.name(),
+            Algorithm::ZoAdam(_) => "zo-adam",
+            Algorithm::QuasiRandom => "quasi-random",
             Algorithm::Random => "random",
         }
     }
@@ -96,6 +113,8 @@ impl Algorithm {
             Algorithm::DifferentialEvolution(settings) => {
                 Box::new(Evolution::new(space, settings, budget, seed)?)
             }
+            Algorithm::ZoAdam(settings) => Box::new(Descent::new(space, settings, budget, seed)?),
+            Algorithm::QuasiRandom => Box::new(QuasiRandom::new(space, seed)),
             Algorithm::Random => Box::new(RandomSearch::new(space, seed)),
         })
     }
@@ -112,6 +131,8 @@ impl FromStr for Algorithm {
             "de" => Ok(Algorithm::DifferentialEvolution(DifferentialEvolution::best())),
             "de-rand" => Ok(Algorithm::DifferentialEvolution(DifferentialEvolution::random())),
             "l-shade" => Ok(Algorithm::DifferentialEvolution(DifferentialEvolution::l_shade())),
+            "zo-adam" => Ok(Algorithm::ZoAdam(ZoAdam::default())),
+            "quasi-random" => Ok(Algorithm::QuasiRandom),
             "random" => Ok(Algorithm::Random),
             other => Err(Error::setting(format!(
                 "algorithm `{other}` is not one of {}",

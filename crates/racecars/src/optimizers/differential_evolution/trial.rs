@@ -45,29 +45,27 @@ pub(super) enum Repair {
 }
 
 /// The coordinates that are made together.
-const LANES: usize = 16;
-
-/// The whole blocks of a slice.
-fn blocks_of(slice: &[f64]) -> &[[f64; LANES]] {
-    slice.as_chunks().0
-}
+const LANES: usize = 64;
 
 impl Recipe<'_> {
     /// Writes the trial.
     pub(super) fn make(&self, space: &Space, random: &mut Random, trial: &mut [f64]) {
-        // Sixteen bits decide on each coordinate, so that one draw serves four: CR is met to within
-        // 2^-17.
-        let taken_below = (self.crossover * 65536.0).round() as u32;
         for entry in space.entries() {
             let range = entry.range();
-            match space.axis(range.start) {
-                Axis::Continuous { low, high } => {
-                    let part = self.part(range.clone());
-                    part.make_continuous(low, high, taken_below, random, &mut trial[range]);
-                }
-                axis => {
-                    for i in range {
-                        let is_taken = (random.bits() >> 48) < u64::from(taken_below);
+            let axis = space.axis(range.start);
+            for first in range.clone().step_by(LANES) {
+                let block = first..range.end.min(first + LANES);
+                let taken = chances(self.crossover, random);
+                if let Axis::Continuous { low, high } = axis {
+                    let mut outside = self.make_continuous(&block, low, high, taken, trial);
+                    while outside != 0 {
+                        let i = first + outside.trailing_zeros() as usize;
+                        trial[i] = self.repaired(axis, i, trial[i], random);
+                        outside &= outside - 1;
+                    }
+                } else {
+                    for i in block {
+                        let is_taken = taken >> (i - first) & 1 == 1;
                         trial[i] =
                             if is_taken { self.mutant(axis, i, random) } else { self.target[i] };
                     }
@@ -78,61 +76,40 @@ impl Recipe<'_> {
         trial[always] = self.mutant(space.axis(always), always, random);
     }
 
-    fn part(&self, range: std::ops::Range<usize>) -> Recipe<'_> {
-        Recipe {
-            target: &self.target[range.clone()],
-            base: &self.base[range.clone()],
-            toward: &self.toward[range.clone()],
-            plus: &self.plus[range.clone()],
-            minus: &self.minus[range],
-            ..*self
-        }
-    }
-
-    /// Continuous coordinates of one extent, in blocks that the compiler vectorises: repairs, which
-    /// are rare once the members have gathered, are looked for once in a block.
+    /// Writes a block of continuous coordinates of one extent; returns which of them fell outside.
+    /// The mutant's are made for all, since that vectorises, and then the target's put back.
+    #[inline]
     fn make_continuous(
         &self,
+        block: &std::ops::Range<usize>,
         low: f64,
         high: f64,
-        taken_below: u32,
-        random: &mut Random,
+        taken: u64,
         trial: &mut [f64],
-    ) {
-        let (blocks, rest) = trial.as_chunks_mut::<LANES>();
-        let whole = blocks.len() * LANES;
-        let sources = (blocks_of(self.target).iter().zip(blocks_of(self.base))).zip(
-            blocks_of(self.toward).iter().zip(blocks_of(self.plus)).zip(blocks_of(self.minus)),
-        );
-        for (block, (trial, ((target, base), ((toward, plus), minus)))) in
-            blocks.iter_mut().zip(sources).enumerate()
-        {
-            let mut lots = [0u32; LANES];
-            for four in lots.as_chunks_mut::<4>().0 {
-                let bits = random.bits();
-                *four = std::array::from_fn(|lane| (bits >> (16 * lane)) as u32 & 0xffff);
-            }
-            let mut is_sound = true;
-            for lane in 0..LANES {
-                let difference = (toward[lane] - base[lane]) + (plus[lane] - minus[lane]);
-                let mutant = base[lane] + self.weight * difference;
-                let x = if lots[lane] < taken_below { mutant } else { target[lane] };
-                is_sound &= x >= low && x <= high;
-                trial[lane] = x;
-            }
-            if !is_sound {
-                let axis = Axis::Continuous { low, high };
-                for (lane, x) in trial.iter_mut().enumerate() {
-                    *x = self.repaired(axis, block * LANES + lane, *x, random);
-                }
-            }
+    ) -> u64 {
+        let trial = &mut trial[block.clone()];
+        let count = trial.len();
+        let target = &self.target[block.clone()][..count];
+        let base = &self.base[block.clone()][..count];
+        let toward = &self.toward[block.clone()][..count];
+        let plus = &self.plus[block.clone()][..count];
+        let minus = &self.minus[block.clone()][..count];
+        for lane in 0..count {
+            let difference = (toward[lane] - base[lane]) + (plus[lane] - minus[lane]);
+            trial[lane] = base[lane] + self.weight * difference;
         }
-        for (i, x) in rest.iter_mut().enumerate() {
-            let i = whole + i;
-            let is_taken = (random.bits() >> 48) < u64::from(taken_below);
-            let axis = Axis::Continuous { low, high };
-            *x = if is_taken { self.mutant(axis, i, random) } else { self.target[i] };
+        let mut outside = 0;
+        for lane in 0..count {
+            let is_inside = trial[lane] >= low && trial[lane] <= high;
+            outside |= u64::from(!is_inside) << lane;
         }
+        let mut kept = !taken & (u64::MAX >> (64 - count));
+        while kept != 0 {
+            let lane = kept.trailing_zeros() as usize;
+            trial[lane] = target[lane];
+            kept &= kept - 1;
+        }
+        outside & taken
     }
 
     /// One coordinate of the mutant, of any kind.
@@ -172,6 +149,22 @@ impl Recipe<'_> {
             _ => middle.round() + 0.0,
         }
     }
+}
+
+/// 64 bits, each set with probability `p`, to within 2^-17: as many random numbers as compared bit by
+/// bit with the sixteen digits of `p`.
+#[inline]
+fn chances(p: f64, random: &mut Random) -> u64 {
+    const DIGITS: u32 = 16;
+    let digits = (p * f64::from(1 << DIGITS)).round() as u32;
+    if digits >= 1 << DIGITS {
+        return u64::MAX;
+    }
+    // From the last digit up: is the rest of the random number below the rest of p?
+    (digits.trailing_zeros()..DIGITS).fold(0, |below, digit| {
+        let bits = random.bits();
+        if digits >> digit & 1 == 1 { below | bits } else { below & bits }
+    })
 }
 
 #[cfg(test)]
