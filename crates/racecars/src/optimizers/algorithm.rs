@@ -147,3 +147,21 @@ impl fmt::Display for Algorithm {
         f.write_str(self.name())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::optimizers::load;
+
+    #[test]
+    fn every_name_makes_an_optimizer_of_that_name_that_can_be_saved() {
+        let space = Space::cube(3, 0.0, 1.0).unwrap();
+        for name in Algorithm::NAMES {
+            let algorithm: Algorithm = name.parse().unwrap();
+            assert_eq!(algorithm.name(), name);
+            let mut optimizer = algorithm.optimizer(&space, Some(100), 1).unwrap();
+            assert_eq!(optimizer.name(), name);
+            assert_eq!(load(&optimizer.save()).unwrap().ask(), optimizer.ask());
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! ZO-Adam: gradient descent with adaptive moments, on gradients estimated from values alone
 //! (X. Chen et al., "ZO-AdaMM: zeroth-order adaptive momentum method for black-box optimization",
-//! NeurIPS 2019, Algorithm 1; equations are its).
+//! NeurIPS 2019, Algorithm 1).
 //!
 //! A step evaluates the iterate x and q points x + mu u, with u uniform on the unit sphere, and takes
 //! the mean of (n / mu) (f(x + mu u) - f(x)) u for the gradient g. Then
@@ -14,12 +14,14 @@
 //! The projection in the norm of the diagonal matrix sqrt(v') is plain clipping, since a box
 //! constrains each coordinate by itself. Coordinates are measured in lengths of their axes.
 //!
-//! Departures: a perturbed point outside of the box is clipped, and what is left of mu u is the
-//! direction. alpha and mu fall linearly over the budget, where there is one; without one, alpha falls
-//! with the root of the number of steps, as in the paper. And to fit ask and tell: a step is over
-//! when the iterate and q directions are told, whichever they are, so that asking for more directions
-//! than q makes up for lost ones; a failure counts as told and adds nothing; and an iterate that
-//! fails is left for the best point known.
+//! Departures:
+//!
+//! - A perturbed point outside of the box is clipped, and what is left of mu u is the direction.
+//! - Over the budget, alpha falls linearly to 0, and mu geometrically to a thousandth; without a
+//!   budget, both fall with the root of the number of steps.
+//! - To fit ask and tell, a step is over when the iterate and any q directions are told: asking goes
+//!   on with more directions, which make up for lost ones. A failure counts as told and adds nothing.
+//!   An iterate that fails is left for the best point known.
 
 use super::ledger::Ledger;
 use super::{Best, Candidate, Optimizer, saved};
@@ -33,15 +35,16 @@ use serde::{Deserialize, Serialize};
 /// Settings of ZO-Adam. `None` means: derive it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ZoAdam {
-    /// alpha: the length of the first steps, as a share of each axis.
+    /// alpha: the scale of the first steps, as a share of each axis. 0.01.
     pub learning_rate: Option<f64>,
-    /// mu: the length of the first perturbations, in lengths of an axis.
+    /// mu: the length of the first perturbations, in lengths of an axis. 0.06 sqrt(n), that is 0.06
+    /// of each axis: wide enough to smooth over ripples.
     pub smoothing: Option<f64>,
-    /// q: the directions of a gradient estimate.
+    /// q: the directions of a gradient estimate. 10.
     pub directions: Option<usize>,
     /// beta1: how much of the mean gradient remains in each step. 0.9.
     pub beta1: Option<f64>,
-    /// beta2: how much of the mean squared gradient remains in each step. 0.999.
+    /// beta2: how much of the mean squared gradient remains in each step. 0.99.
     pub beta2: Option<f64>,
 }
 
@@ -111,14 +114,17 @@ struct Scratch {
 }
 
 impl ZoAdam {
+    /// The defaults are a compromise between Ackley, Levy, Rastrigin and Sphere on [-10, 10]^n with
+    /// T = 100 n, from a grid of some 150 settings (alpha 0.003 to 0.2, mu 0.001 to 0.1 sqrt(n), q 1 to
+    /// 20, beta2 0.3 to 0.999), 5 to 9 runs each at n = 50 and 3 at n = 500.
     fn resolve(&self, space: &Space, budget: Option<u64>) -> Result<Resolved> {
         let n = space.dimension() as f64;
         let resolved = Resolved {
-            learning_rate: self.learning_rate.unwrap_or(0.02),
-            smoothing: self.smoothing.unwrap_or(1e-3 * n.sqrt()),
+            learning_rate: self.learning_rate.unwrap_or(0.01),
+            smoothing: self.smoothing.unwrap_or(0.06 * n.sqrt()),
             directions: self.directions.unwrap_or(10),
             beta1: self.beta1.unwrap_or(0.9),
-            beta2: self.beta2.unwrap_or(0.999),
+            beta2: self.beta2.unwrap_or(0.99),
             budget,
         };
         resolved.check()?;
@@ -147,22 +153,27 @@ impl Resolved {
         Ok(())
     }
 
-    /// What is left of the budget, as a share; all of it where there is none.
-    fn left(&self, told: u64) -> f64 {
-        self.budget.map_or(1.0, |budget| 1.0 - (told as f64 / budget.max(1) as f64).min(1.0))
+    /// The share of the budget that is used up.
+    fn progress(told: u64, budget: u64) -> f64 {
+        (told as f64 / budget.max(1) as f64).min(1.0)
     }
 
     /// mu_t. It stays well above the rounding of coordinates.
-    fn smoothing(&self, told: u64) -> f64 {
-        (self.smoothing * self.left(told)).max(1e-3 * self.smoothing).max(1e-9)
+    fn smoothing_at(&self, told: u64, steps: u64) -> f64 {
+        let share = match self.budget {
+            Some(budget) => 1e-3_f64.powf(Resolved::progress(told, budget)),
+            None => 1.0 / (1.0 + steps as f64).sqrt(),
+        };
+        (self.smoothing * share).max(1e-9)
     }
 
     /// alpha_t.
-    fn learning_rate(&self, told: u64, steps: u64) -> f64 {
-        match self.budget {
-            Some(_) => self.learning_rate * self.left(told),
-            None => self.learning_rate / (1.0 + steps as f64).sqrt(),
-        }
+    fn learning_rate_at(&self, told: u64, steps: u64) -> f64 {
+        let share = match self.budget {
+            Some(budget) => 1.0 - Resolved::progress(told, budget),
+            None => 1.0 / (1.0 + steps as f64).sqrt(),
+        };
+        self.learning_rate * share
     }
 }
 
@@ -185,7 +196,7 @@ impl Descent {
                 greatest_square: vec![0.0; n],
                 steps: 0,
                 step: Step {
-                    smoothing: settings.smoothing(0),
+                    smoothing: settings.smoothing_at(0, 0),
                     asked: 0,
                     out: Vec::new(),
                     value: None,
@@ -294,7 +305,7 @@ impl Descent {
                 *g += slope * (x - center);
             }
         }
-        let alpha = settings.learning_rate(ledger.told(), *steps);
+        let alpha = settings.learning_rate_at(ledger.told(), *steps);
         let Resolved { beta1, beta2, .. } = *settings;
         let moments = mean.iter_mut().zip(square).zip(greatest_square);
         for ((x, g), ((m, v), greatest)) in iterate.iter_mut().zip(gradient.iter()).zip(moments) {
@@ -310,8 +321,8 @@ impl Descent {
     }
 
     fn begin_step(&mut self, value: Option<f64>) {
-        let State { settings, ledger, step, .. } = &mut self.state;
-        step.smoothing = settings.smoothing(ledger.told());
+        let State { settings, ledger, steps, step, .. } = &mut self.state;
+        step.smoothing = settings.smoothing_at(ledger.told(), *steps);
         step.asked = 0;
         step.out.clear();
         step.value = value;

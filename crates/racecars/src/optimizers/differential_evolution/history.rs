@@ -48,7 +48,7 @@ impl History {
         }
     }
 
-    /// F and CR for one trial, around a random memory's (equations 1 to 3): F from a Cauchy
+    /// F and CR for one trial, around a random memory's (equations 1 and 2): F from a Cauchy
     /// distribution, drawn again until positive, at most 1; CR from a normal one, within 0 and 1.
     pub(super) fn draw(&self, random: &mut Random) -> (f64, f64) {
         let Memory { weight: center, crossover } = self.memories[random.index(MEMORIES)];
@@ -69,8 +69,8 @@ impl History {
         self.successes.push(Success { weight, crossover, gain });
     }
 
-    /// Ends a generation: its successes, weighted by their gains, make one memory (equations 4 to
-    /// 9, algorithm 1).
+    /// Ends a generation: its successes, weighted by their gains, make one memory (Algorithm
+    /// 1, equations 7 to 9).
     pub(super) fn learn(&mut self) {
         if self.successes.is_empty() {
             return;

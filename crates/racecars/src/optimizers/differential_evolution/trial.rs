@@ -8,7 +8,7 @@
 //! ```
 //!
 //! with `toward` = `base` = the best or a random member for best/1 and rand/1, and `base` = the
-//! target, `toward` = one of the best for current-to-pbest/1. Each coordinate of the trial is the
+//! target, `toward` = one of the best for current-to-pbest/1 (equation 3 of the L-SHADE paper). Each coordinate of the trial is the
 //! mutant's with probability CR, else the target's; one random coordinate is always the mutant's.
 //!
 //! Discrete axes:
@@ -40,7 +40,7 @@ pub(super) struct Recipe<'a> {
 pub(super) enum Repair {
     /// It is drawn anew from the whole axis, as scipy does.
     Redraw,
-    /// It goes half way from the target to the bound it broke, as JADE and L-SHADE do.
+    /// It goes half way from the target to the bound it broke, as JADE and L-SHADE do (equation 4).
     Halfway,
 }
 
@@ -99,8 +99,8 @@ impl Recipe<'_> {
             trial[lane] = base[lane] + self.weight * difference;
         }
         let mut outside = 0;
-        for lane in 0..count {
-            let is_inside = trial[lane] >= low && trial[lane] <= high;
+        for (lane, &x) in trial.iter().enumerate() {
+            let is_inside = x >= low && x <= high;
             outside |= u64::from(!is_inside) << lane;
         }
         let mut kept = !taken & (u64::MAX >> (64 - count));
