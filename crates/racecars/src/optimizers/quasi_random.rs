@@ -91,7 +91,7 @@ impl Optimizer for QuasiRandom {
         }
         *next = next.wrapping_add(1);
         let mut key = self.space.key(&point);
-        if self.space.is_discrete() && ledger.has_seen(key) {
+        if ledger.has_seen(key) {
             key = ledger.draw(&self.space, random, &mut point)?;
         }
         Some(ledger.issue(&self.space, point, key))

@@ -155,7 +155,7 @@ impl Evolution {
         *designed += 1;
         let mut point = design.pop()?;
         let mut key = space.key(&point);
-        if space.is_discrete() && ledger.has_seen(key) {
+        if ledger.has_seen(key) {
             key = ledger.draw(space, random, &mut point)?;
         }
         Some((point, key))
@@ -187,7 +187,7 @@ impl Evolution {
         /// In a discrete space: trials before giving up on one that was not seen before.
         const TRIES: usize = 8;
         let (mut weight, mut crossover) = (0.0, 0.0);
-        let tries = if self.space.is_discrete() { TRIES } else { 1 };
+        let tries = if self.space.can_repeat() { TRIES } else { 1 };
         for attempt in 0..tries {
             (weight, crossover) = self.mix(target, point);
             // Members that have gathered make few new points: help them by some coordinates more
@@ -198,7 +198,7 @@ impl Evolution {
                 point[i] = self.space.axis(i).draw(random);
             }
             let key = self.space.key(point);
-            if !(self.space.is_discrete() && ledger.has_seen(key)) {
+            if !ledger.has_seen(key) {
                 return Some((weight, crossover, key));
             }
         }
