@@ -25,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::random::{Random, mix};
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// The most coordinates that a space may have: a point of so many takes one gigabyte.
@@ -88,6 +89,7 @@ struct Inner {
     entry_of: Vec<u32>,
     by_name: HashMap<String, usize>,
     cardinality: Cardinality,
+    fingerprint: u64,
 }
 
 /// One name of a space, with what its coordinates may take.
@@ -157,7 +159,17 @@ impl Space {
         let by_name =
             (entries.iter().enumerate()).map(|(i, entry)| (entry.name.clone(), i)).collect();
         let cardinality = Cardinality::of(&entries, dimension);
-        Space { inner: Arc::new(Inner { entries, dimension, entry_of, by_name, cardinality }) }
+        let mut hasher = DefaultHasher::new();
+        format!("{entries:?}").hash(&mut hasher);
+        let fingerprint = hasher.finish();
+        let inner = Inner { entries, dimension, entry_of, by_name, cardinality, fingerprint };
+        Space { inner: Arc::new(inner) }
+    }
+
+    /// A number that equal spaces share and others hardly do, within one process.
+    #[inline]
+    pub(crate) fn fingerprint(&self) -> u64 {
+        self.inner.fingerprint
     }
 
     /// The number of coordinates.
