@@ -38,6 +38,9 @@ impl Seen {
     ) -> Option<u64> {
         /// Uniform draws before the walk; each fails with the share of points seen.
         const DRAWS: usize = 8;
+        if self.exhausts(space) {
+            return None;
+        }
         for _ in 0..DRAWS {
             space.draw(random, point);
             let key = space.key(point);
@@ -55,9 +58,6 @@ impl Seen {
                 }
             }
         };
-        if self.exhausts(space) {
-            return None;
-        }
         let mut key = random.below(points);
         while self.contains(key) {
             key = (key + 1) % points;
