@@ -94,6 +94,16 @@ impl Ledger {
         Ok((point, key))
     }
 
+    /// Whether a saved state holds books such as these methods keep, with room to go on.
+    pub(super) fn is_sound(&self, space: &Space) -> bool {
+        const ROOM: u64 = 1 << 62;
+        self.next_id < ROOM
+            && self.told < ROOM
+            && self.pending.is_sorted_by(|a, b| a < b)
+            && self.pending.last().is_none_or(|&last| last < self.next_id)
+            && self.seen.is_sound(space)
+    }
+
     fn mark_seen(&mut self, space: &Space, key: u64) {
         if space.is_discrete() {
             self.seen.insert(key);

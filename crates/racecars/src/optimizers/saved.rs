@@ -93,6 +93,11 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     }
 }
 
+/// The error of a state that no optimizer could have saved.
+pub(super) fn unsound() -> Error {
+    Error::saved("the saved optimizer is damaged: its state contradicts itself")
+}
+
 fn undecodable(error: postcard::Error) -> Error {
     Error::saved(format!("the saved optimizer cannot be decoded: {error}"))
 }

@@ -28,6 +28,14 @@ impl Seen {
         space.cardinality() == Some(self.keys.len() as u64)
     }
 
+    /// Whether all keys are of points of the space, so that counting them tells when none is left.
+    pub(crate) fn is_sound(&self, space: &Space) -> bool {
+        match space.cardinality() {
+            Some(points) => self.keys.iter().all(|&key| key < points),
+            None => space.is_discrete() || self.keys.is_empty(),
+        }
+    }
+
     /// Finds an unseen point: by uniform draws, then, where points are counted and most are seen, by
     /// walking on from a random one, which takes at most as many steps as there are seen points.
     pub(crate) fn draw_unseen(

@@ -97,7 +97,7 @@ impl TrainingSet {
     /// Whether the sizes and the order are such as `insert` keeps them.
     pub(super) fn is_sound(&self, training_size: usize, positive_size: usize) -> bool {
         self.positive_size == positive_size
-            && self.positive_size + self.negative_size == training_size
+            && self.negative_size == training_size - positive_size
             && self.positives.len() <= self.positive_size
             && self.negatives.len() <= self.negative_size
             && (self.negatives.is_empty() || self.positives.len() == self.positive_size)
