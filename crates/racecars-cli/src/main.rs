@@ -1,1 +1,62 @@
-fn main() {}
+//! The `racecars` command line: arguments and printing; the work is done by the libraries.
+
+mod budget;
+mod commands;
+mod interrupt;
+mod output;
+mod plot;
+mod progress;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Black-box optimization for functions that have no gradient, many coordinates, jumps, and a price
+/// per call.
+///
+/// The method is RACE-CARS: keep a few good and some bad points, learn a box that holds a good one
+/// and no bad one, draw the next point from it, and now and then shrink the region around the best.
+#[derive(Parser)]
+#[command(version, after_help = EXAMPLES, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  racecars solve ackley --dim 500                      find a minimum, see how it came down
+  racecars solve shifted-rastrigin --dim 50 --json     the same for programs
+  racecars bench --problem ackley,levy --dim 50,500 --budget 30n \\
+                 --algorithm race-cars,sracos,random --trials 10
+  racecars overhead --dim 50,500,1000000               what a step costs, beside its floor";
+
+#[derive(Subcommand)]
+enum Command {
+    Solve(commands::solve::Solve),
+    Bench(commands::bench::Bench),
+    Overhead(commands::overhead::Overhead),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Solve(solve) => solve.run(),
+        Command::Bench(bench) => bench.run(),
+        Command::Overhead(overhead) => overhead.run(),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            // A reader that has seen enough, such as `head`, is no error.
+            if is_broken_pipe(&error) {
+                return ExitCode::SUCCESS;
+            }
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    (error.downcast_ref::<std::io::Error>())
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}

@@ -1,1 +1,10 @@
+//! Experiments with racecars: comparisons of algorithms on problems, and measurements of what the
+//! optimizers themselves cost.
+//!
+//! - [`bench`]: trials of algorithms on problems, side by side on all cores
+//! - [`overhead`]: the cost of a step beside its floor
+//! - [`statistics`]: what is said about a list of numbers
 
+pub mod bench;
+pub mod overhead;
+pub mod statistics;

@@ -1,12 +1,121 @@
-//! temporary
+//! # racecars
+//!
+//! Black-box optimization for functions that have no gradient, many coordinates, jumps, and a price
+//! per call. The method is RACE-CARS: keep a few good and some bad points, learn at random a box that
+//! holds a good one and no bad one, draw the next point from it, and now and then shrink the search
+//! region around the best. A step costs about as much as copying a point, so it works in hundreds to
+//! millions of dimensions; coordinates may be continuous, integer, categorical, or any mix.
+//!
+//! ## In a few lines
+//!
+//! ```
+//! use racecars::{Space, minimize};
+//!
+//! let space = Space::cube(50, -10.0, 10.0)?;
+//! let solution = minimize(&space)
+//!     .budget(5000)
+//!     .seed(1)
+//!     .run(|p| p.coordinates().iter().map(|x| x * x).sum::<f64>())?;
+//! assert!(solution.value().unwrap() < 1.0);
+//! println!("{solution}");
+//! # Ok::<(), racecars::Error>(())
+//! ```
+//!
+//! ## Mixed spaces, by name
+//!
+//! A [`Space`] has named coordinates ([`Domain`] lists the kinds) and arrays of them; the objective
+//! gets a [`Point`] and reads it by name. Spaces are built in code or read from JSON or TOML.
+//!
+//! ```
+//! use racecars::{Domain, Space, minimize};
+//!
+//! let space = Space::builder()
+//!     .log_real("rate", 1e-5, 1e-1)
+//!     .levels("batch", [16, 32, 64, 128])
+//!     .categorical("activation", ["relu", "tanh", "gelu"])
+//!     .array("width", 3, Domain::log_integer(8, 512))
+//!     .build()?;
+//! let solution = minimize(&space).budget(1000).run(|p| -> racecars::Result<f64> {
+//!     let misfit: f64 = p.reals("width")?.iter().map(|w| (w.log2() - 6.0).abs()).sum();
+//!     let activation = if p.text("activation")? == "gelu" { 0.0 } else { 0.5 };
+//!     Ok((p.real("rate")?.log10() + 3.0).abs() + misfit + activation)
+//! })?;
+//! assert_eq!(solution.point().unwrap().text("activation")?, "gelu");
+//! # Ok::<(), racecars::Error>(())
+//! ```
+//!
+//! ## On threads
+//!
+//! [`Run::run_on`] evaluates in parallel: asynchronously, or deterministically, when the result is
+//! the same on any number of threads. [`Workers`] states the promise.
+//!
+//! ```
+//! use racecars::{Space, Workers, minimize};
+//! use std::time::Duration;
+//!
+//! let space = Space::cube(20, -5.0, 5.0)?;
+//! let solution = minimize(&space)
+//!     .budget(2000)
+//!     .time_limit(Duration::from_secs(60))
+//!     .run_on(Workers::Asynchronous(4), |p| p.coordinates().iter().map(|x| x.abs()).sum::<f64>())?;
+//! assert_eq!(solution.evaluations(), 2000);
+//! # Ok::<(), racecars::Error>(())
+//! ```
+//!
+//! ## Your own loop
+//!
+//! An [`Optimizer`] is a state machine: [`ask`](Optimizer::ask) for a candidate, evaluate it wherever
+//! you like, [`tell`](Optimizer::tell) the [`Outcome`]. Any number may be out, told in any order, or
+//! never. Its state [saves](Optimizer::save) to bytes and [loads](load); a restored run goes on to
+//! the bit.
+//!
+//! ```
+//! use racecars::{Algorithm, Candidate, Optimizer, Outcome, Space, load};
+//!
+//! let space = Space::builder().real("x", 0.0, 1.0).integer("n", 1, 10).build()?;
+//! let mut optimizer = Algorithm::race_cars().optimizer(&space, Some(100), 1)?;
+//!
+//! // What is known already:
+//! let known = space.encode([("x", 0.5.into()), ("n", 3.into())])?;
+//! optimizer.tell(Candidate::known(known), Outcome::from(0.25))?;
+//!
+//! for step in 0..100 {
+//!     let Some(candidate) = optimizer.ask() else { break };
+//!     let point = space.view(candidate.point());
+//!     let outcome = match point.integer("n")? {
+//!         7 => Outcome::failed("the simulator crashed"),
+//!         n => Outcome::from(point.real("x")? + n as f64),
+//!     };
+//!     optimizer.tell(candidate, outcome)?;
+//!     if step == 50 {
+//!         optimizer = load(&optimizer.save())?;
+//!     }
+//! }
+//! println!("{}", optimizer.best_point().unwrap());
+//! # Ok::<(), racecars::Error>(())
+//! ```
+//!
+//! ## What is promised
+//!
+//! - The same seed gives the same run, on one thread and in deterministic mode on any number.
+//! - NaN, infinities, panics and errors are failed evaluations: counted, reported, never best.
+//! - No point is proposed twice where coordinates are discrete; a space that is used up is reported.
+//! - Bad input gets an [`Error`] that says what was wrong, where, and what is allowed.
+
 mod classify;
-pub mod error;
+mod error;
 pub mod optimizers;
-pub mod outcome;
+mod outcome;
 pub mod random;
+pub mod run;
 pub mod space;
+
 pub use error::{Error, ErrorKind, Result};
 pub use optimizers::racos::{Classification, Replacing, Shrinking};
 pub use optimizers::{Algorithm, Best, Candidate, Optimizer, load};
 pub use outcome::{Outcome, Rank};
-pub use space::{Axis, Domain, Point, Scale, Space, SpaceBuilder, Value, Values};
+pub use run::{
+    Cancel, Direction, Flow, History, Progress, Run, Solution, StopReason, Workers, maximize,
+    minimize,
+};
+pub use space::{Axis, Domain, Interval, Point, Scale, Space, SpaceBuilder, Value, Values};

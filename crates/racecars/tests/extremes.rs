@@ -174,3 +174,21 @@ fn extreme_settings_still_find_the_bottom_of_a_bowl() {
         assert!(best < 1e-4, "{algorithm}: {best}");
     }
 }
+
+/// Reals of which draws give one number only, beside two discrete values: soon all have been asked.
+#[test]
+fn a_real_of_a_single_number_neither_hangs_nor_leaves_the_space() {
+    let spaces = [
+        Space::builder().real("low", 0.0, 5e-324).boolean("b"),
+        Space::builder().log_real("same", 1e300, 1e300 + 1e285).boolean("b"),
+        Space::builder().real("narrow", 1.0, 1.0 + f64::EPSILON).integer("three", 3, 3),
+    ];
+    for space in spaces.map(|builder| builder.build().unwrap()) {
+        for name in Algorithm::NAMES {
+            let algorithm: Algorithm = name.parse().unwrap();
+            if algorithm.optimizer(&space, None, 1).is_ok() {
+                run(&algorithm, &space, 40);
+            }
+        }
+    }
+}

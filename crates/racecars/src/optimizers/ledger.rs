@@ -1,5 +1,5 @@
-//! Ask/tell manners that all optimizers share: which candidates are out, which points of a discrete
-//! space are taken, and what a tell must satisfy.
+//! Ask/tell manners that all optimizers share: which candidates are out, which points of a
+//! space with discrete coordinates are taken, and what a tell must satisfy.
 
 use super::Candidate;
 use crate::error::{Error, ErrorKind, Result};
@@ -27,7 +27,7 @@ impl Ledger {
         self.pending.len()
     }
 
-    /// Whether a point of a discrete space was proposed or told before.
+    /// Whether the point with this key was proposed or told before.
     pub(super) fn has_seen(&self, key: u64) -> bool {
         self.seen.contains(key)
     }
@@ -37,15 +37,15 @@ impl Ledger {
         self.seen.exhausts(space)
     }
 
-    /// Fills `point` with a uniform draw, in a discrete space with an unseen point, and returns its
-    /// key; `None` when no unseen point is left.
+    /// Fills `point` with a uniform draw that was not seen before, and returns its key; `None` when no
+    /// unseen point is left.
     pub(super) fn draw(
         &self,
         space: &Space,
         random: &mut Random,
         point: &mut [f64],
     ) -> Option<u64> {
-        if space.is_discrete() {
+        if space.can_repeat() {
             self.seen.draw_unseen(space, random, point)
         } else {
             space.draw(random, point);
@@ -105,7 +105,7 @@ impl Ledger {
     }
 
     fn mark_seen(&mut self, space: &Space, key: u64) {
-        if space.is_discrete() {
+        if space.can_repeat() {
             self.seen.insert(key);
         }
     }

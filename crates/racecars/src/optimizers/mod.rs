@@ -25,7 +25,7 @@ pub struct Candidate {
     id: u64,
     /// The fingerprint of the space that the point is of.
     space: u64,
-    /// The point's key in a discrete space, see `Space::key`.
+    /// The point's key, see `Space::key_term`.
     key: u64,
     point: Box<[f64]>,
 }
@@ -84,8 +84,8 @@ pub trait Optimizer: Send {
     /// The algorithm's name, as the command line spells it.
     fn name(&self) -> &'static str;
 
-    /// Proposes a point; never waits for tells. In a discrete space it is one that has been neither
-    /// proposed nor told before; `None` when there is none left.
+    /// Proposes a point; never waits for tells. Where coordinates are discrete it is one that has been
+    /// neither proposed nor told before; `None` when there is none left.
     fn ask(&mut self) -> Option<Candidate>;
 
     /// Learns the outcome of a candidate, or of a point [known](Candidate::known) from elsewhere.

@@ -89,6 +89,7 @@ struct Inner {
     entry_of: Vec<u32>,
     by_name: HashMap<String, usize>,
     cardinality: Cardinality,
+    is_continuous: bool,
     fingerprint: u64,
 }
 
@@ -159,11 +160,21 @@ impl Space {
         let by_name =
             (entries.iter().enumerate()).map(|(i, entry)| (entry.name.clone(), i)).collect();
         let cardinality = Cardinality::of(&entries, dimension);
+        let is_continuous = entries.iter().all(|e| matches!(e.axis, Axis::Continuous { .. }));
         let mut hasher = DefaultHasher::new();
         format!("{entries:?}").hash(&mut hasher);
         let fingerprint = hasher.finish();
-        let inner = Inner { entries, dimension, entry_of, by_name, cardinality, fingerprint };
-        Space { inner: Arc::new(inner) }
+        Space {
+            inner: Arc::new(Inner {
+                entries,
+                dimension,
+                entry_of,
+                by_name,
+                cardinality,
+                is_continuous,
+                fingerprint,
+            }),
+        }
     }
 
     /// A number that equal spaces share and others hardly do, within one process.
@@ -225,10 +236,17 @@ impl Space {
         !matches!(self.inner.cardinality, Cardinality::Infinite)
     }
 
+    /// Whether a point could be drawn twice: whether any coordinate is discrete. In a space of
+    /// continuous coordinates that does not happen, and nothing is remembered to prevent it.
+    #[inline]
+    pub(crate) fn can_repeat(&self) -> bool {
+        !self.is_continuous()
+    }
+
     /// Whether every coordinate is continuous.
+    #[inline]
     pub fn is_continuous(&self) -> bool {
-        let is_continuous = |e: &Entry| matches!(e.axis, Axis::Continuous { .. });
-        self.entries().iter().all(is_continuous)
+        self.inner.is_continuous
     }
 
     /// The number of points, where it is finite and fits in 64 bits.
@@ -338,21 +356,23 @@ impl Space {
         }
     }
 
-    /// What coordinate `index` adds to the key of a point of a discrete space. A point's key is the
-    /// wrapping sum over its coordinates, so that a changed coordinate changes it in constant time.
-    /// Keys are exact where the points can be counted, and 64-bit hashes where they cannot.
+    /// What coordinate `index` adds to the key of a point of a space where points can repeat. A
+    /// point's key is the wrapping sum over its coordinates, so that a changed coordinate changes it
+    /// in constant time. Keys are exact where the points can be counted, and 64-bit hashes where they
+    /// cannot.
     #[inline]
     pub(crate) fn key_term(&self, index: usize, code: f64) -> u64 {
         match &self.inner.cardinality {
-            Cardinality::Infinite => 0,
+            _ if !self.can_repeat() => 0,
             Cardinality::Counted { strides, .. } => strides[index].wrapping_mul(code as u64),
-            Cardinality::Countless => mix((index as u64) << 32 ^ mix(code as u64)),
+            // Adding 0 makes -0 the same number as 0.
+            _ => mix((index as u64) << 32 ^ mix((code + 0.0).to_bits())),
         }
     }
 
     /// The key of a whole point: see [`Space::key_term`].
     pub(crate) fn key(&self, point: &[f64]) -> u64 {
-        if !self.is_discrete() {
+        if !self.can_repeat() {
             return 0;
         }
         let terms = point.iter().enumerate().map(|(i, &x)| self.key_term(i, x));

@@ -1,4 +1,5 @@
-//! Which points of a discrete space have been proposed or told, so that none is proposed twice.
+//! Which points have been proposed or told, in a space with discrete coordinates, so that none is
+//! proposed twice.
 
 use super::Space;
 use crate::random::Random;
@@ -6,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// The keys of the points of a discrete space that have been seen. Stays empty in a space with a
-/// continuous coordinate, where points do not repeat.
+/// The keys of the points that have been seen. Stays empty in a space of continuous coordinates, where
+/// points do not repeat.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Vec<u64>", into = "Vec<u64>")]
 pub(crate) struct Seen {
@@ -32,7 +33,7 @@ impl Seen {
     pub(crate) fn is_sound(&self, space: &Space) -> bool {
         match space.cardinality() {
             Some(points) => self.keys.iter().all(|&key| key < points),
-            None => space.is_discrete() || self.keys.is_empty(),
+            None => space.can_repeat() || self.keys.is_empty(),
         }
     }
 

@@ -144,21 +144,19 @@ impl Racos {
 
     /// Draws a point from a learned box within the region, into `point`.
     fn exploit(&mut self, point: &mut [f64]) -> Option<u64> {
-        /// In a discrete space: draws within the region, then as many in the whole space, before
+        /// Where points can repeat: draws within the region, then as many in the whole space, before
         /// giving up on a neighbour of x+ that was not seen before.
         const TRIES: usize = 8;
         let Racos { space, state, scratch } = self;
         let State { settings, random, ledger, training, region, .. } = state;
-        let avoids_repeats = space.is_discrete() && !settings.repeats;
+        let avoids_repeats = space.can_repeat() && !settings.repeats;
         let tries = if avoids_repeats { 2 * TRIES } else { 1 };
         for attempt in 0..tries {
             let (positive, negatives) = training.draw_positive(random);
-            scratch.classifier.train(space, &positive.point, negatives, random);
-            point.copy_from_slice(&positive.point);
             let region = region.as_ref().filter(|_| attempt < TRIES);
             let uncertain = settings.uncertain;
-            let key =
-                scratch.classifier.sample(space, region, uncertain, random, point, positive.key);
+            let key = (scratch.classifier)
+                .draw(space, positive, negatives, region, uncertain, random, point);
             if !(avoids_repeats && ledger.has_seen(key)) {
                 return Some(key);
             }
@@ -269,5 +267,33 @@ impl Optimizer for Racos {
 
     fn save(&self) -> Vec<u8> {
         saved::save(self.name(), &self.space, &self.state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `racecars overhead` measures a step against a floor with so many random numbers.
+    #[test]
+    fn a_step_draws_about_eight_random_numbers() {
+        let space = Space::cube(500, -10.0, 10.0).unwrap();
+        let settings = Classification { exploitation: Some(1.0), ..Default::default() };
+        let mut optimizer =
+            Racos::race_cars(&space, &settings, &Shrinking::default(), Some(50_000), 1).unwrap();
+        let mut draws = 0u32;
+        let (warm_up, steps) = (2000, 2000);
+        for step in 0..warm_up + steps {
+            let mut counter = optimizer.state.random.clone();
+            let candidate = optimizer.ask().unwrap();
+            let value: f64 = candidate.point().iter().map(|x| x * x).sum();
+            optimizer.tell(candidate, Outcome::from(value)).unwrap();
+            while step >= warm_up && counter != optimizer.state.random {
+                counter.bits();
+                draws += 1;
+            }
+        }
+        let mean = f64::from(draws) / f64::from(steps);
+        assert!((7.5..9.0).contains(&mean), "{mean}");
     }
 }

@@ -23,7 +23,7 @@ pub struct Classification {
     pub uncertain: Option<usize>,
     /// Which negative point a new one replaces.
     pub replacing: Replacing,
-    /// In a discrete space, allow points to be proposed again (for noisy objectives).
+    /// Where coordinates are discrete, allow points to be proposed again (for noisy objectives).
     pub repeats: bool,
 }
 

@@ -15,6 +15,9 @@ pub(super) struct TrainingSet {
     negatives: Vec<Sample>,
     positive_size: usize,
     negative_size: usize,
+    /// Where the worst negative is, when that is known.
+    #[serde(skip)]
+    worst: Option<usize>,
 }
 
 impl TrainingSet {
@@ -25,6 +28,7 @@ impl TrainingSet {
             negatives: Vec::with_capacity(negative_size),
             positive_size,
             negative_size,
+            worst: None,
         }
     }
 
@@ -72,11 +76,14 @@ impl TrainingSet {
         }
         let place = match replacing {
             Replacing::Worst => {
-                let ranked = self.negatives.iter().enumerate();
-                let (place, worst) = ranked.max_by_key(|(_, negative)| negative.rank)?;
-                if !displaced.rank.beats(worst.rank) {
+                let ranked = || self.negatives.iter().enumerate();
+                let find = || ranked().max_by_key(|(_, negative)| negative.rank);
+                let place = self.worst.or_else(|| find().map(|(place, _)| place))?;
+                if !displaced.rank.beats(self.negatives[place].rank) {
+                    self.worst = Some(place);
                     return Some(displaced);
                 }
+                self.worst = None;
                 place
             }
             Replacing::Random => random.index(self.negatives.len()),

@@ -1,0 +1,134 @@
+//! `racecars bench`: compare algorithms on test problems.
+
+use super::{Tuning, at_least_one, cores};
+use crate::budget::Budget;
+use crate::interrupt::{INTERRUPTED, on_interrupt};
+use crate::output::{print, print_json, short, table};
+use crate::progress::Progress;
+use clap::Args;
+use racecars::Algorithm;
+use racecars_lab::bench::{Cell, CellResult};
+use serde::Serialize;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Compare algorithms on test problems, trials side by side on all cores
+///
+/// Every combination of problem, dimension and algorithm is tried with seeds S, S+1, ...; the same
+/// command gives the same values, on any number of cores. `overhead us` is the optimizer's time per
+/// evaluation, without the objective's.
+#[derive(Args)]
+pub(crate) struct Bench {
+    /// The problems (see `racecars solve --help`)
+    #[arg(long, value_name = "P,..", value_delimiter = ',', required = true)]
+    problem: Vec<String>,
+    /// The numbers of coordinates
+    #[arg(long, value_name = "N,..", value_delimiter = ',', required = true, value_parser = at_least_one)]
+    dim: Vec<usize>,
+    /// The number of evaluations of a trial, or so many per dimension
+    #[arg(long, value_name = "T|30n", default_value = "100n")]
+    budget: Budget,
+    /// The algorithms: race-cars, sracos, racos, random
+    #[arg(long, value_name = "A,..", value_delimiter = ',', default_value = "race-cars")]
+    algorithm: Vec<Algorithm>,
+    #[command(flatten)]
+    tuning: Tuning,
+    /// How many trials each has
+    #[arg(long, value_name = "K", default_value = "5", value_parser = at_least_one)]
+    trials: usize,
+    /// The seed of the first trial, and of what is random about the problems
+    #[arg(long, value_name = "S", default_value = "0")]
+    seed: u64,
+    /// How many trials run at once [default: the number of cores]
+    #[arg(long, value_name = "J", value_parser = at_least_one)]
+    jobs: Option<usize>,
+    /// Print the results as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    results: Vec<CellResult>,
+}
+
+impl Bench {
+    pub(crate) fn run(mut self) -> anyhow::Result<ExitCode> {
+        self.tuning.apply(&mut self.algorithm)?;
+        let bench = racecars_lab::bench::Bench {
+            cells: self.cells(),
+            trials: self.trials,
+            seed: self.seed,
+        };
+        let cancel = on_interrupt()?;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(cores(self.jobs)).build()?;
+        let progress = Progress::new(bench.len() as u64);
+        let done = AtomicU64::new(0);
+        let results = pool.install(|| {
+            bench.run(&cancel, |cell| {
+                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                progress.show(done, || format!("trials, {} n={}", cell.problem, cell.dim));
+            })
+        })?;
+        drop(progress);
+        if self.json {
+            print_json(&Report { results })?;
+        } else {
+            show(&results)?;
+        }
+        Ok(if cancel.is_cancelled() { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+    }
+
+    fn cells(&self) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for problem in &self.problem {
+            for &dim in &self.dim {
+                for algorithm in &self.algorithm {
+                    cells.push(Cell {
+                        problem: problem.clone(),
+                        dim,
+                        budget: self.budget.evaluations(dim),
+                        algorithm: algorithm.clone(),
+                    });
+                }
+            }
+        }
+        cells
+    }
+}
+
+fn show(results: &[CellResult]) -> anyhow::Result<()> {
+    let headings = [
+        "problem",
+        "algorithm",
+        "dim",
+        "budget",
+        "trials",
+        "mean",
+        "std",
+        "median",
+        "min",
+        "max",
+        "seconds",
+        "overhead us",
+    ];
+    let mut table = table(&headings, 2);
+    for result in results {
+        let summary = &result.summary;
+        table.add_row([
+            result.problem.clone(),
+            result.algorithm.clone(),
+            result.dim.to_string(),
+            result.budget.to_string(),
+            result.trials.to_string(),
+            short(summary.mean),
+            short(summary.std),
+            short(summary.median),
+            short(summary.min),
+            short(summary.max),
+            short(result.seconds),
+            short(result.overhead_us),
+        ]);
+    }
+    print(table)
+}

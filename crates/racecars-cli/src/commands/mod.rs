@@ -1,0 +1,72 @@
+//! One file per command.
+
+pub(crate) mod bench;
+pub(crate) mod overhead;
+pub(crate) mod solve;
+
+use anyhow::bail;
+use clap::Args;
+use racecars::{Algorithm, Shrinking};
+
+/// The settings of algorithms that commands share.
+#[derive(Args)]
+pub(crate) struct Tuning {
+    /// RACE-CARS: each shrink multiplies the region's width by this [default: 0.95]
+    #[arg(long, value_name = "G")]
+    gamma: Option<f64>,
+    /// RACE-CARS: the probability of a shrink at each step [default: 55 / budget]
+    #[arg(long, value_name = "R")]
+    rho: Option<f64>,
+    /// The RACOS family: the probability to draw from the learned box rather than from the whole
+    /// space [default: 0.99]
+    #[arg(long, value_name = "L")]
+    lambda: Option<f64>,
+}
+
+impl Tuning {
+    /// Gives the settings to the algorithms that have them; it is an error if none has.
+    fn apply(&self, algorithms: &mut [Algorithm]) -> anyhow::Result<()> {
+        let shrinks = |algorithm: &Algorithm| matches!(algorithm, Algorithm::RaceCars(..));
+        let learns = |algorithm: &Algorithm| {
+            matches!(
+                algorithm,
+                Algorithm::RaceCars(..) | Algorithm::Sracos(_) | Algorithm::Racos(_)
+            )
+        };
+        if (self.gamma.is_some() || self.rho.is_some()) && !algorithms.iter().any(shrinks) {
+            bail!("--gamma and --rho are settings of race-cars, which is not among the algorithms");
+        }
+        if self.lambda.is_some() && !algorithms.iter().any(learns) {
+            bail!(
+                "--lambda is a setting of race-cars, sracos and racos; none is among the algorithms"
+            );
+        }
+        for algorithm in algorithms {
+            match algorithm {
+                Algorithm::RaceCars(classification, shrinking) => {
+                    *shrinking = Shrinking { gamma: self.gamma, rho: self.rho };
+                    classification.exploitation = self.lambda;
+                }
+                Algorithm::Sracos(classification) | Algorithm::Racos(classification) => {
+                    classification.exploitation = self.lambda;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many jobs run at once: as many as given, or as there are cores.
+fn cores(jobs: Option<usize>) -> usize {
+    let available = || std::thread::available_parallelism().map_or(1, usize::from);
+    jobs.unwrap_or_else(available)
+}
+
+/// Reads a number of at least 1.
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("not a whole number of at least 1".to_string()),
+        Ok(number) => Ok(number),
+    }
+}

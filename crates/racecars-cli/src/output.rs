@@ -1,0 +1,52 @@
+//! How figures are printed: tables that line up, numbers of few digits, JSON.
+
+use comfy_table::{CellAlignment, LineStyle, Table, presets};
+use serde::Serialize;
+use std::io::Write;
+
+/// Prints a line on standard output. Unlike `println!` it reports a closed pipe instead of panicking.
+pub(crate) fn print(text: impl std::fmt::Display) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{text}")?;
+    Ok(())
+}
+
+/// Prints a value as JSON.
+pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    print(serde_json::to_string_pretty(value)?)
+}
+
+/// A table with these headings, the first `words` columns flush left and the others, numbers, right.
+pub(crate) fn table(headings: &[&str], words: usize) -> Table {
+    let mut table = Table::new();
+    let rule = LineStyle::none().fill('─').junction('─');
+    table.load_style(presets::NOTHING.header_separator(rule)).set_header(headings.to_vec());
+    for column in table.column_iter_mut().skip(words) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// A number in about four significant digits.
+pub(crate) fn short(x: f64) -> String {
+    let size = x.abs();
+    if x == 0.0 || !x.is_finite() {
+        return format!("{x}");
+    }
+    if !(1e-3..1e6).contains(&size) {
+        return format!("{x:.2e}");
+    }
+    let decimals = (3 - size.log10().floor() as i32).clamp(0, 6) as usize;
+    format!("{x:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn numbers_have_about_four_digits() {
+        let shown = [0.0, 1.0, -0.012345, 123.456, 98765.4, 1.5e-7, 2e9].map(short);
+        assert_eq!(shown, ["0", "1.000", "-0.01235", "123.5", "98765", "1.50e-7", "2.00e9"]);
+    }
+}

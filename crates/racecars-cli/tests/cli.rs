@@ -1,0 +1,207 @@
+//! The command line as a program: what it prints, what it refuses, how it stops.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::Value;
+use std::io::Read;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+fn racecars(arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_racecars"));
+    command.args(arguments.split_whitespace());
+    command
+}
+
+fn run(arguments: &str) -> Output {
+    racecars(arguments).output().unwrap()
+}
+
+fn json(arguments: &str) -> Value {
+    let output = run(arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn error(arguments: &str) -> String {
+    let output = run(arguments);
+    assert!(!output.status.success(), "`{arguments}` was accepted");
+    assert!(output.stdout.is_empty());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn solve_prints_the_best_value_what_it_cost_why_it_stopped_and_a_plot() {
+    let output = run("solve sphere --dim 20 --budget 2000 --seed 3");
+    let text = String::from_utf8(output.stdout).unwrap();
+    for part in ["best value   0.", "at           x=[", "evaluations  2000", "per second", "budget"]
+    {
+        assert!(text.contains(part), "no `{part}` in:\n{text}");
+    }
+    assert!(text.contains("log scale") && text.contains('┤'));
+}
+
+#[test]
+fn solve_in_json_has_the_history_and_the_point() {
+    let report = json("solve mixed-categorical --dim 10 --budget 500 --json");
+    assert_eq!(report["evaluations"], 500);
+    assert_eq!(report["stop"], "evaluations");
+    assert_eq!(report["point"]["x"].as_array().unwrap().len(), 5);
+    assert!(report["point"]["c"][0].is_string());
+    let history = report["history"].as_array().unwrap();
+    assert_eq!(history.last().unwrap()[1], report["best"]);
+}
+
+#[test]
+fn a_target_stops_the_run() {
+    let report = json("solve sphere --dim 5 --budget 100000 --target 0.5 --json");
+    assert_eq!(report["stop"], "target");
+    assert!(report["best"].as_f64().unwrap() <= 0.5);
+    assert!(report["evaluations"].as_u64().unwrap() < 10_000);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_in_deterministic_mode_on_any_number_of_jobs() {
+    let best = |more: &str| {
+        let report = json(&format!("solve levy --dim 30 --budget 50n --json {more}"));
+        report["best"].as_f64().unwrap()
+    };
+    assert_eq!(best("--seed 1"), best("--seed 1"));
+    assert_ne!(best("--seed 1"), best("--seed 2"));
+    let one = best("--deterministic --jobs 1");
+    assert_eq!(one, best("--deterministic --jobs 2"));
+    assert_eq!(one, best("--deterministic --jobs 5"));
+    assert!(best("--jobs 3") < 100.0);
+}
+
+#[test]
+fn bench_compares_every_combination() {
+    let arguments = "bench --problem sphere,levy --dim 4,8 --budget 30n --trials 3 --seed 7 \
+                     --algorithm race-cars,sracos,racos,random --gamma 0.9 --rho 0.1 --json";
+    let report = json(arguments);
+    let results = report["results"].as_array().unwrap();
+    assert_eq!(results.len(), 2 * 2 * 4);
+    for result in results {
+        let keys = [
+            "problem",
+            "dim",
+            "budget",
+            "algorithm",
+            "trials",
+            "mean",
+            "std",
+            "median",
+            "min",
+            "max",
+            "evaluations",
+            "seconds",
+            "overhead_us",
+        ];
+        for key in keys {
+            assert!(!result[key].is_null(), "{key} is missing");
+        }
+        assert_eq!(result["budget"], 30 * result["dim"].as_u64().unwrap());
+        assert_eq!(result["trials"], 3);
+    }
+    let finals = |report: &Value| report["results"][0]["finals"].clone();
+    assert_eq!(finals(&report), finals(&json(&format!("{arguments} --jobs 1"))));
+
+    let table = String::from_utf8(run("bench --problem sphere --dim 4 --trials 2").stdout).unwrap();
+    assert!(table.contains("overhead us") && table.contains("race-cars"));
+}
+
+#[test]
+fn a_trial_is_the_run_of_its_seed() {
+    let bench = json("bench --problem rastrigin --dim 6 --budget 200 --trials 3 --seed 5 --json");
+    let solve = json("solve rastrigin --dim 6 --budget 200 --seed 7 --json");
+    assert_eq!(bench["results"][0]["finals"][2], solve["best"]);
+}
+
+#[test]
+fn overhead_gives_steps_beside_their_floor() {
+    let report = json("overhead --dim 20000 --algorithm race-cars,random --json");
+    let results = report["results"].as_array().unwrap();
+    assert_eq!(results.len(), 2);
+    for result in results {
+        let number = |key: &str| result[key].as_f64().unwrap();
+        assert!((number("ns_per_step") / number("floor_ns") - number("ratio")).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_with_what_is_allowed() {
+    let cases = [
+        ("solve nothing", "problem `nothing` is not known; there are ackley"),
+        ("solve ackley --algorithm magic", "is not one of race-cars, sracos, racos, random"),
+        ("solve ackley --dim 0", "not a whole number of at least 1"),
+        ("solve ackley --budget -3", "unexpected argument"),
+        ("solve ackley --budget zero", "such as 5000, 1e5 or 30n"),
+        ("solve ackley --gamma 1.5", "gamma = 1.5 is not between 0 and 1"),
+        ("solve ackley --rho 2", "rho = 2 is not from 0 to 1"),
+        ("solve ackley --lambda nan", "lambda = NaN is not from 0 to 1"),
+        (
+            "solve ackley --algorithm random --rho 0.1",
+            "--gamma and --rho are settings of race-cars",
+        ),
+        ("solve ackley --dim 1000000000", "not from 1 to"),
+        ("solve rotated-ackley --dim 100000", "too large for a dense rotation"),
+        ("bench --problem ackley", "--dim"),
+        ("bench --problem ackley --dim 5 --trials 0", "at least 1"),
+    ];
+    for (arguments, part) in cases {
+        let error = error(arguments);
+        assert!(error.contains(part), "`{arguments}` says:\n{error}");
+    }
+}
+
+#[test]
+fn one_dimension_and_one_evaluation_work() {
+    assert_eq!(json("solve ackley --dim 1 --budget 1 --json")["evaluations"], 1);
+    for name in ["levy", "rosenbrock", "griewank", "schwefel", "ellipsoid", "stepped-sphere"] {
+        json(&format!("solve {name} --dim 1 --budget 50 --json"));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_the_run_and_keeps_what_is_done() {
+    let mut child = racecars("solve ackley --dim 1000 --budget 1e12 --json")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    let mut text = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(report["stop"], "cancelled");
+    assert!(report["best"].as_f64().unwrap() > 0.0 && report["evaluations"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let mut child = racecars("solve sphere --dim 100000 --budget 30 --json")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let status = child.wait().unwrap();
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert!(status.success(), "{stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+}
+
+#[test]
+fn help_has_examples() {
+    let help = String::from_utf8(run("--help").stdout).unwrap();
+    assert!(help.contains("racecars solve ackley --dim 500"));
+    for command in ["solve", "bench", "overhead"] {
+        let help = String::from_utf8(run(&format!("{command} --help")).stdout).unwrap();
+        assert!(help.contains("--json"));
+    }
+}

@@ -1,0 +1,225 @@
+//! Trials of algorithms on problems, side by side on all cores.
+
+use crate::statistics::Summary;
+use racecars::{Algorithm, Cancel, StopReason, minimize};
+use racecars_problems::{Problem, ProblemError};
+use rayon::prelude::*;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// One line of a comparison: an algorithm on a problem.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    /// The problem's name.
+    pub problem: String,
+    /// Its dimension.
+    pub dim: usize,
+    /// The evaluations of each trial.
+    pub budget: u64,
+    /// The algorithm.
+    pub algorithm: Algorithm,
+}
+
+/// A comparison: cells, and how often each is tried.
+#[derive(Debug, Clone)]
+pub struct Bench {
+    /// The cells.
+    pub cells: Vec<Cell>,
+    /// How many trials each cell has.
+    pub trials: usize,
+    /// Trial `i` has seed `seed + i`; what is random about a problem has `seed` itself.
+    pub seed: u64,
+}
+
+/// What came of a cell's trials. The times are of single trials on one core each.
+#[derive(Debug, Clone, Serialize)]
+pub struct CellResult {
+    /// The problem's name.
+    pub problem: String,
+    /// Its dimension.
+    pub dim: usize,
+    /// The evaluations of each trial.
+    pub budget: u64,
+    /// The algorithm's name.
+    pub algorithm: String,
+    /// How many trials are in the figures.
+    pub trials: usize,
+    /// The best value of each trial, summarized.
+    #[serde(flatten)]
+    pub summary: Summary,
+    /// The evaluations of all trials together.
+    pub evaluations: u64,
+    /// The mean time of a trial in seconds.
+    pub seconds: f64,
+    /// The optimizer's time per evaluation in microseconds, without the objective's.
+    pub overhead_us: f64,
+    /// The best value of each trial, in the order of their seeds.
+    pub finals: Vec<f64>,
+}
+
+#[derive(Clone, Copy)]
+struct Trial {
+    best: f64,
+    evaluations: u64,
+    elapsed: Duration,
+    in_objective: Duration,
+}
+
+impl Bench {
+    /// How many trials there are in all.
+    pub fn len(&self) -> usize {
+        self.cells.len() * self.trials
+    }
+
+    /// Whether there is nothing to try.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Runs all trials on `rayon`'s current threads. `finished` is called after each, from any of
+    /// them. When `cancel` is cancelled, the trials that are done make the result.
+    pub fn run(
+        &self,
+        cancel: &Cancel,
+        finished: impl Fn(&Cell) + Sync,
+    ) -> Result<Vec<CellResult>, BenchError> {
+        let problems: Vec<Problem> = (self.cells.iter())
+            .map(|cell| Problem::named(&cell.problem, cell.dim, self.seed))
+            .collect::<Result<_, _>>()?;
+        for (cell, problem) in self.cells.iter().zip(&problems) {
+            cell.algorithm.optimizer(problem.space(), Some(cell.budget), 0)?;
+        }
+        let clock = clock_cost();
+        let trials: Vec<Option<Trial>> = (0..self.len())
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|job| {
+                let (place, trial) = (job / self.trials, job % self.trials);
+                let cell = &self.cells[place];
+                let seed = self.seed.wrapping_add(trial as u64);
+                let trial = run_trial(cell, &problems[place], seed, cancel)?;
+                finished(cell);
+                Ok(trial)
+            })
+            .collect::<Result<_, racecars::Error>>()?;
+        let of_cells = self.cells.iter().zip(trials.chunks(self.trials.max(1)));
+        Ok(of_cells.filter_map(|(cell, trials)| CellResult::of(cell, trials, clock)).collect())
+    }
+}
+
+/// Why a comparison cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// A problem that is not known.
+    #[error(transparent)]
+    Problem(#[from] ProblemError),
+    /// A setting, or a space that an algorithm does not take.
+    #[error(transparent)]
+    Optimizer(#[from] racecars::Error),
+}
+
+/// One trial; `None` if it was cancelled.
+fn run_trial(
+    cell: &Cell,
+    problem: &Problem,
+    seed: u64,
+    cancel: &Cancel,
+) -> Result<Option<Trial>, racecars::Error> {
+    let mut in_objective = Duration::ZERO;
+    let solution = minimize(problem.space())
+        .algorithm(cell.algorithm.clone())
+        .budget(cell.budget)
+        .seed(seed)
+        .cancel(cancel)
+        .run(|point| {
+            let start = Instant::now();
+            let value = problem.evaluate(point);
+            in_objective += start.elapsed();
+            value
+        })?;
+    Ok((solution.stop() != StopReason::Cancelled).then(|| Trial {
+        best: solution.value().unwrap_or(f64::INFINITY),
+        evaluations: solution.evaluations(),
+        elapsed: solution.elapsed(),
+        in_objective,
+    }))
+}
+
+impl CellResult {
+    fn of(cell: &Cell, trials: &[Option<Trial>], clock: f64) -> Option<CellResult> {
+        let done: Vec<Trial> = trials.iter().copied().flatten().collect();
+        let finals: Vec<f64> = done.iter().map(|trial| trial.best).collect();
+        let summary = Summary::of(&finals)?;
+        let evaluations: u64 = done.iter().map(|trial| trial.evaluations).sum();
+        let total = |part: fn(&Trial) -> Duration| -> f64 {
+            done.iter().map(|trial| part(trial).as_secs_f64()).sum()
+        };
+        let outside = total(|trial| trial.elapsed.saturating_sub(trial.in_objective));
+        Some(CellResult {
+            problem: cell.problem.clone(),
+            dim: cell.dim,
+            budget: cell.budget,
+            algorithm: cell.algorithm.name().to_string(),
+            trials: done.len(),
+            summary,
+            evaluations,
+            seconds: total(|trial| trial.elapsed) / done.len() as f64,
+            overhead_us: (1e6 * (outside / evaluations as f64 - clock)).max(0.0),
+            finals,
+        })
+    }
+}
+
+/// What looking at the clock before and after an evaluation adds outside of what it measures.
+fn clock_cost() -> f64 {
+    const LOOKS: u32 = 20_000;
+    let start = Instant::now();
+    let mut inside = Duration::ZERO;
+    for _ in 0..LOOKS {
+        let look = Instant::now();
+        inside += look.elapsed();
+    }
+    start.elapsed().saturating_sub(inside).as_secs_f64() / f64::from(LOOKS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bench() -> Bench {
+        let cell = |algorithm: &str| Cell {
+            problem: "shifted-sphere".into(),
+            dim: 10,
+            budget: 300,
+            algorithm: algorithm.parse().unwrap(),
+        };
+        Bench { cells: vec![cell("race-cars"), cell("random")], trials: 4, seed: 5 }
+    }
+
+    #[test]
+    fn results_do_not_depend_on_the_number_of_threads() {
+        let on = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let results = pool.install(|| bench().run(&Cancel::new(), |_| {})).unwrap();
+            results.into_iter().map(|result| result.finals).collect::<Vec<_>>()
+        };
+        let finals = on(1);
+        assert_eq!(finals, on(3));
+        assert!(finals[0].iter().zip(&finals[1]).all(|(ours, random)| ours < random));
+        assert_eq!(finals[0].len(), 4);
+    }
+
+    #[test]
+    fn a_cancelled_comparison_gives_what_is_done() {
+        let cancel = Cancel::new();
+        cancel.cancel();
+        assert!(bench().run(&cancel, |_| {}).unwrap().is_empty());
+    }
+
+    #[test]
+    fn unknown_problems_are_refused_before_anything_runs() {
+        let mut bench = bench();
+        bench.cells[1].problem = "nothing".into();
+        assert!(bench.run(&Cancel::new(), |_| panic!("ran")).is_err());
+    }
+}

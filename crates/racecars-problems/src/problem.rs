@@ -1,0 +1,382 @@
+//! A problem: a function on a space, with a known optimum.
+
+use crate::functions;
+use crate::jumps::Jumps;
+use crate::rotation::Rotation;
+use racecars::random::Random;
+use racecars::{Point, Space};
+use std::cell::RefCell;
+
+/// The domain of the continuous functions in every coordinate.
+const DOMAIN: (f64, f64) = (-10.0, 10.0);
+/// How far from the centre of the domain a shifted optimum may be.
+const SHIFT: f64 = 5.0;
+
+/// The largest dimension of problems that take a matrix, of up to 5 n² numbers.
+const MAX_DENSE: usize = 5_000;
+
+/// A test problem: to be minimized, with a known optimum.
+pub struct Problem {
+    name: String,
+    space: Space,
+    optimum: f64,
+    landscape: Landscape,
+}
+
+/// Why there is no such problem.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ProblemError(String);
+
+enum Landscape {
+    /// A function of reals, perhaps moved, turned and perturbed.
+    Continuous(Box<Continuous>),
+    /// `mixed-ackley`: Ackley(x) + L'|y|, with these L.
+    MixedAckley(Vec<f64>),
+    /// `integer-sphere`: the sum of (y_i - 3)².
+    IntegerSphere,
+    /// `mixed-categorical`: Sphere(x) + the number of wrong categories.
+    MixedCategorical,
+}
+
+struct Continuous {
+    function: &'static Function,
+    /// Where this problem's optimum is; `None` means at the function's own centre.
+    moved_to: Option<Vec<f64>>,
+    rotation: Option<Rotation>,
+    jumps: Option<Jumps>,
+}
+
+/// A function of reals with minimum 0.
+struct Function {
+    name: &'static str,
+    evaluate: fn(&[f64]) -> f64,
+    /// Where it is least, the same in every coordinate.
+    center: f64,
+    /// It is only meant for its domain.
+    is_confined: bool,
+}
+
+const fn function(name: &'static str, evaluate: fn(&[f64]) -> f64, center: f64) -> Function {
+    Function { name, evaluate, center, is_confined: false }
+}
+
+const FUNCTIONS: [Function; 8] = [
+    function("ackley", functions::ackley, 0.2),
+    function("levy", functions::levy, 1.0),
+    function("rastrigin", functions::rastrigin, 0.0),
+    function("sphere", functions::sphere, 0.2),
+    function("rosenbrock", functions::rosenbrock, 1.0),
+    function("griewank", functions::griewank, 0.0),
+    Function {
+        is_confined: true,
+        ..function("schwefel", functions::schwefel, functions::SCHWEFEL_OPTIMUM)
+    },
+    function("ellipsoid", functions::ellipsoid, 0.0),
+];
+const DISCRETE: [&str; 3] = ["mixed-ackley", "integer-sphere", "mixed-categorical"];
+
+impl Problem {
+    /// The problem of this name. `seed` decides what is random about it.
+    ///
+    /// Functions on [-10, 10]^n, with minimum 0: `ackley`, `levy`, `rastrigin`, `sphere` (those of the
+    /// paper), `rosenbrock`, `griewank`, `schwefel`, `ellipsoid`; before them, in this order, any of
+    /// - `discontinuous-`: the paper's 5n random balls of radius 0.5 with heights in [0, 1], or
+    ///   `stepped-`: as many jumps, that are met
+    /// - `shifted-`: the optimum at a random point of [-5, 5]^n
+    /// - `rotated-`: turned about the optimum by a random orthogonal matrix
+    ///
+    /// Others:
+    /// - `mixed-ackley` (the paper's): Ackley on n/2 reals in [-1, 1] plus L'|y| on n/2 integers in
+    ///   -10..10, L random in [1, 2]
+    /// - `integer-sphere`: the sum of (y_i - 3)² on n integers in -10..10
+    /// - `mixed-categorical`: Sphere on n/2 reals in [-1, 1] plus the number of n/2 coordinates of 5
+    ///   categories that are not the right one
+    pub fn named(name: &str, dimension: usize, seed: u64) -> Result<Problem, ProblemError> {
+        if dimension == 0 || dimension > racecars::space::MAX_DIMENSION {
+            return Err(ProblemError(format!(
+                "dimension {dimension} is not from 1 to {}",
+                racecars::space::MAX_DIMENSION
+            )));
+        }
+        let mut random = Random::stream(seed, 0x70726f62);
+        let half = dimension / 2;
+        let (space, landscape) = match name {
+            "mixed-ackley" | "mixed-categorical" if dimension < 2 => {
+                return Err(ProblemError(format!("{name} needs a dimension of at least 2")));
+            }
+            "mixed-ackley" => (
+                Space::builder()
+                    .reals("x", dimension - half, -1.0, 1.0)
+                    .integers("y", half, -10, 10),
+                Landscape::MixedAckley((0..half).map(|_| random.between(1.0, 2.0)).collect()),
+            ),
+            "integer-sphere" => {
+                (Space::builder().integers("y", dimension, -10, 10), Landscape::IntegerSphere)
+            }
+            "mixed-categorical" => (
+                Space::builder().reals("x", dimension - half, -1.0, 1.0).array(
+                    "c",
+                    half,
+                    racecars::Domain::categorical(["a", "b", "c", "d", "e"]),
+                ),
+                Landscape::MixedCategorical,
+            ),
+            _ => (
+                Space::builder().reals("x", dimension, DOMAIN.0, DOMAIN.1),
+                Landscape::Continuous(Box::new(Continuous::named(name, dimension, &mut random)?)),
+            ),
+        };
+        let space = space.build().map_err(|error| ProblemError(error.to_string()))?;
+        Ok(Problem { name: name.to_string(), space, optimum: 0.0, landscape })
+    }
+
+    /// The names without their prefixes.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        FUNCTIONS.iter().map(|function| function.name).chain(DISCRETE)
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The space that it is a function on.
+    pub fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// The least value.
+    pub fn optimum(&self) -> f64 {
+        self.optimum
+    }
+
+    /// The point, encoded, where the value is least.
+    pub fn minimizer(&self) -> Vec<f64> {
+        let n = self.space.dimension();
+        match &self.landscape {
+            Landscape::Continuous(continuous) => {
+                continuous.moved_to.clone().unwrap_or_else(|| vec![continuous.function.center; n])
+            }
+            Landscape::MixedAckley(weights) => {
+                let mut point = vec![0.2; n - weights.len()];
+                point.resize(n, 10.0);
+                point
+            }
+            Landscape::IntegerSphere => vec![13.0; n],
+            Landscape::MixedCategorical => {
+                let mut point = vec![0.2; n - n / 2];
+                point.extend((0..n / 2).map(right_category));
+                point
+            }
+        }
+    }
+
+    /// The value at a point of the problem's space.
+    pub fn evaluate(&self, point: Point<'_>) -> f64 {
+        self.value_at(point.coordinates())
+    }
+
+    /// The value at an encoded point.
+    pub fn value_at(&self, point: &[f64]) -> f64 {
+        match &self.landscape {
+            Landscape::Continuous(continuous) => continuous.value_at(point),
+            Landscape::MixedAckley(weights) => {
+                let (x, y) = point.split_at(point.len() - weights.len());
+                // Index 10 of -10..10 stands for 0.
+                let cost = y.iter().zip(weights).map(|(y, weight)| weight * (y - 10.0).abs());
+                functions::ackley(x) + cost.sum::<f64>()
+            }
+            Landscape::IntegerSphere => point.iter().map(|y| (y - 13.0) * (y - 13.0)).sum(),
+            Landscape::MixedCategorical => {
+                let (x, c) = point.split_at(point.len() - point.len() / 2);
+                let wrong = c.iter().enumerate().filter(|&(i, &c)| c != right_category(i));
+                functions::sphere(x) + wrong.count() as f64
+            }
+        }
+    }
+
+    /// How much the jumps of a discontinuous or stepped problem add at an encoded point.
+    pub fn perturbation_at(&self, point: &[f64]) -> f64 {
+        match &self.landscape {
+            Landscape::Continuous(continuous) => {
+                continuous.jumps.as_ref().map_or(0.0, |jumps| jumps.at(point))
+            }
+            _ => 0.0,
+        }
+    }
+}
+
+fn right_category(index: usize) -> f64 {
+    (index % 5) as f64
+}
+
+impl Continuous {
+    fn named(
+        name: &str,
+        dimension: usize,
+        random: &mut Random,
+    ) -> Result<Continuous, ProblemError> {
+        let mut rest = name;
+        let mut has = |prefix: &str| {
+            let stripped = rest.strip_prefix(prefix);
+            rest = stripped.unwrap_or(rest);
+            stripped.is_some()
+        };
+        let (has_balls, has_slabs) = (has("discontinuous-"), has("stepped-"));
+        let (is_shifted, is_rotated) = (has("shifted-"), has("rotated-"));
+        let Some(function) = FUNCTIONS.iter().find(|function| function.name == rest) else {
+            let names: Vec<&str> = Problem::names().collect();
+            return Err(ProblemError(format!(
+                "problem `{name}` is not known; there are {}; and the continuous ones with \
+                 discontinuous- or stepped-, then shifted-, then rotated- before the name",
+                names.join(", ")
+            )));
+        };
+        let moved_to: Option<Vec<f64>> =
+            is_shifted.then(|| (0..dimension).map(|_| random.between(-SHIFT, SHIFT)).collect());
+        if is_rotated && dimension > MAX_DENSE {
+            return Err(ProblemError(format!(
+                "problem `{name}`: dimension {dimension} is too large for a dense rotation; at most \
+                 {MAX_DENSE} is allowed"
+            )));
+        }
+        let rotation = is_rotated.then(|| Rotation::random(dimension, random.bits()));
+        let optimum = || moved_to.clone().unwrap_or_else(|| vec![function.center; dimension]);
+        let (low, high) = DOMAIN;
+        if has_balls && dimension > MAX_DENSE {
+            return Err(ProblemError(format!(
+                "problem `{name}`: dimension {dimension} is too large for 5n balls; at most \
+                 {MAX_DENSE} is allowed"
+            )));
+        }
+        let jumps = if has_balls {
+            Some(Jumps::balls(&optimum(), low, high, random))
+        } else {
+            has_slabs.then(|| Jumps::slabs(&optimum(), low, high, random))
+        };
+        Ok(Continuous { function, moved_to, rotation, jumps })
+    }
+
+    fn value_at(&self, x: &[f64]) -> f64 {
+        let smooth = if self.moved_to.is_none() && self.rotation.is_none() {
+            (self.function.evaluate)(x)
+        } else {
+            self.transformed(x)
+        };
+        match &self.jumps {
+            None => smooth,
+            Some(jumps) => smooth + jumps.at(x),
+        }
+    }
+
+    /// The function at center + R (x - optimum).
+    fn transformed(&self, x: &[f64]) -> f64 {
+        thread_local! {
+            static BUFFERS: RefCell<(Vec<f64>, Vec<f64>)> = const { RefCell::new((vec![], vec![])) };
+        }
+        BUFFERS.with_borrow_mut(|(offset, z)| {
+            offset.clear();
+            match &self.moved_to {
+                Some(optimum) => offset.extend(x.iter().zip(optimum).map(|(x, o)| x - o)),
+                None => offset.extend(x.iter().map(|x| x - self.function.center)),
+            }
+            let turned = match &self.rotation {
+                Some(rotation) => {
+                    z.resize(x.len(), 0.0);
+                    rotation.apply(offset, z);
+                    z
+                }
+                None => offset,
+            };
+            let mut penalty = 0.0;
+            for t in turned.iter_mut() {
+                *t += self.function.center;
+                // Outside its domain, such a function has its edge value and a penalty.
+                if self.function.is_confined {
+                    let inside = t.clamp(DOMAIN.0, DOMAIN.1);
+                    penalty += (*t - inside) * (*t - inside);
+                    *t = inside;
+                }
+            }
+            (self.function.evaluate)(turned) + penalty
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use racecars::{Algorithm, minimize};
+
+    fn all() -> Vec<String> {
+        let prefixes = ["", "discontinuous-", "stepped-", "shifted-", "rotated-"];
+        let more = ["shifted-rotated-", "stepped-shifted-rotated-"];
+        let functions = FUNCTIONS.iter().map(|function| function.name);
+        functions
+            .flat_map(|name| {
+                prefixes.iter().chain(&more).map(move |prefix| format!("{prefix}{name}"))
+            })
+            .chain(DISCRETE.map(String::from))
+            .collect()
+    }
+
+    #[test]
+    fn the_value_at_the_minimizer_is_the_optimum_and_no_other_is_less() {
+        for name in all() {
+            for dimension in [2, 7, 40] {
+                let problem = Problem::named(&name, dimension, 3).unwrap();
+                let minimizer = problem.minimizer();
+                problem.space().check(&minimizer).unwrap();
+                let least = problem.value_at(&minimizer);
+                assert!((least - problem.optimum()).abs() < 1e-8, "{name}: {least}");
+                let mut random = Random::new(1);
+                let mut point = vec![0.0; dimension];
+                for _ in 0..200 {
+                    problem.space().draw(&mut random, &mut point);
+                    assert!(problem.value_at(&point) >= least - 1e-8, "{name} at {point:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_that_are_not_known_are_refused_with_those_that_are() {
+        for name in ["nonsense", "rotated-shifted-ackley", "rotated-mixed-ackley", ""] {
+            let error = Problem::named(name, 5, 0).err().unwrap().to_string();
+            assert!(error.contains("ackley, levy"), "{error}");
+        }
+        assert!(Problem::named("ackley", 0, 0).is_err());
+        assert!(Problem::named("mixed-ackley", 1, 0).is_err());
+        assert!(Problem::named("ackley", 1, 0).is_ok());
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_problem() {
+        let at =
+            |seed| Problem::named("shifted-rotated-levy", 9, seed).unwrap().value_at(&[1.0; 9]);
+        assert_eq!(at(4), at(4));
+        assert_ne!(at(4), at(5));
+    }
+
+    /// The share of a run's evaluations that the jumps touch.
+    fn share_perturbed(name: &str) -> f64 {
+        let problem = Problem::named(name, 50, 1).unwrap();
+        let mut touched = 0;
+        let solution = minimize(problem.space())
+            .algorithm(Algorithm::sracos())
+            .budget(3000)
+            .run(|p| {
+                touched += u32::from(problem.perturbation_at(p.coordinates()) > 0.0);
+                problem.evaluate(p)
+            })
+            .unwrap();
+        f64::from(touched) / solution.evaluations() as f64
+    }
+
+    #[test]
+    fn the_papers_balls_are_never_met_and_the_steps_always() {
+        assert_eq!(share_perturbed("discontinuous-sphere"), 0.0);
+        assert!(share_perturbed("stepped-sphere") > 0.9);
+    }
+}
