@@ -57,6 +57,10 @@ impl Seen {
                 return Some(key);
             }
         }
+        if !space.is_discrete() {
+            // So narrow a range that its draws are ever the same number: better a repeat than none.
+            return Some(space.key(point));
+        }
         let Some(points) = space.cardinality() else {
             // Over 2^64 points, of which log scales favour some: draw all evenly instead.
             loop {
