@@ -132,7 +132,7 @@ fn overhead_gives_steps_beside_their_floor() {
 fn what_is_wrong_is_said_with_what_is_allowed() {
     let cases = [
         ("solve nothing", "problem `nothing` is not known; there are ackley"),
-        ("solve ackley --algorithm magic", "is not one of race-cars, sracos, racos, random"),
+        ("solve ackley --algorithm magic", "is not one of race-cars, sracos, racos"),
         ("solve ackley --dim 0", "not a whole number of at least 1"),
         ("solve ackley --budget -3", "unexpected argument"),
         ("solve ackley --budget zero", "such as 5000, 1e5 or 30n"),

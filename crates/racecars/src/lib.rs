@@ -111,7 +111,9 @@ pub mod run;
 pub mod space;
 
 pub use error::{Error, ErrorKind, Result};
+pub use optimizers::differential_evolution::{DifferentialEvolution, Strategy};
 pub use optimizers::racos::{Classification, Replacing, Shrinking};
+pub use optimizers::zo_adam::ZoAdam;
 pub use optimizers::{Algorithm, Best, Candidate, Optimizer, load};
 pub use outcome::{Outcome, Rank};
 pub use run::{

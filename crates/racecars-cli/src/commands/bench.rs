@@ -1,6 +1,6 @@
 //! `racecars bench`: compare algorithms on test problems.
 
-use super::{Tuning, at_least_one, cores};
+use super::{Tuning, algorithms, at_least_one, cores};
 use crate::budget::Budget;
 use crate::interrupt::{INTERRUPTED, on_interrupt};
 use crate::output::{print, print_json, short, table};
@@ -28,8 +28,8 @@ pub(crate) struct Bench {
     /// The number of evaluations of a trial, or so many per dimension
     #[arg(long, value_name = "T|30n", default_value = "100n")]
     budget: Budget,
-    /// The algorithms: race-cars, sracos, racos, random
-    #[arg(long, value_name = "A,..", value_delimiter = ',', default_value = "race-cars")]
+    #[arg(long, value_name = "A,..", value_delimiter = ',', default_value = "race-cars",
+        help = algorithms("The algorithms"))]
     algorithm: Vec<Algorithm>,
     #[command(flatten)]
     tuning: Tuning,

@@ -57,6 +57,11 @@ impl Tuning {
     }
 }
 
+/// The help of an argument that takes algorithms.
+fn algorithms(what: &str) -> String {
+    format!("{what}: {}", Algorithm::NAMES.join(", "))
+}
+
 /// How many jobs run at once: as many as given, or as there are cores.
 fn cores(jobs: Option<usize>) -> usize {
     let available = || std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,6 +1,6 @@
 //! `racecars overhead`: what a step of an optimizer costs.
 
-use super::at_least_one;
+use super::{algorithms, at_least_one};
 use crate::output::{print, print_json, short, table};
 use crate::progress::Progress;
 use clap::Args;
@@ -21,8 +21,8 @@ pub(crate) struct Overhead {
         value_parser = at_least_one
     )]
     dim: Vec<usize>,
-    /// The algorithms
-    #[arg(long, value_name = "A,..", value_delimiter = ',', default_value = "race-cars,sracos")]
+    #[arg(long, value_name = "A,..", value_delimiter = ',', default_value = "race-cars,sracos",
+        help = algorithms("The algorithms"))]
     algorithm: Vec<Algorithm>,
     /// Print the results as JSON
     #[arg(long)]

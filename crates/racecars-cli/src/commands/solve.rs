@@ -1,6 +1,6 @@
 //! `racecars solve`: minimize a test problem.
 
-use super::{Tuning, at_least_one};
+use super::{Tuning, algorithms, at_least_one};
 use crate::budget::Budget;
 use crate::interrupt::{INTERRUPTED, on_interrupt};
 use crate::output::{print, print_json, short};
@@ -27,8 +27,7 @@ pub(crate) struct Solve {
     /// The number of evaluations, or so many per dimension
     #[arg(long, value_name = "T|30n", default_value = "100n")]
     budget: Budget,
-    /// The algorithm: race-cars, sracos, racos or random
-    #[arg(long, value_name = "A", default_value = "race-cars")]
+    #[arg(long, value_name = "A", default_value = "race-cars", help = algorithms("The algorithm"))]
     algorithm: Algorithm,
     #[command(flatten)]
     tuning: Tuning,

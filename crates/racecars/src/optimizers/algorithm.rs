@@ -1,8 +1,11 @@
 //! The choice of an algorithm with its settings.
 
 use super::Optimizer;
+use super::differential_evolution::{DifferentialEvolution, Evolution};
+use super::quasi_random::QuasiRandom;
 use super::racos::{Classification, Racos, Shrinking};
 use super::random_search::RandomSearch;
+use super::zo_adam::{Descent, ZoAdam};
 use crate::error::{Error, Result};
 use crate::space::Space;
 use std::fmt;
@@ -33,6 +36,12 @@ pub enum Algorithm {
     Sracos(Classification),
     /// RACOS: classification-based optimization in batches (Algorithms 1 and 2).
     Racos(Classification),
+    /// Differential evolution: best/1/bin, rand/1/bin or L-SHADE.
+    DifferentialEvolution(DifferentialEvolution),
+    /// ZO-Adam: descent with adaptive moments on estimated gradients; continuous spaces only.
+    ZoAdam(ZoAdam),
+    /// Quasi-random search: a scrambled Halton sequence.
+    QuasiRandom,
     /// Random search.
     Random,
 }
@@ -45,7 +54,17 @@ impl Default for Algorithm {
 
 impl Algorithm {
     /// The names that parse to an algorithm.
-    pub const NAMES: [&'static str; 4] = ["race-cars", "sracos", "racos", "random"];
+    pub const NAMES: [&'static str; 9] = [
+        "race-cars",
+        "sracos",
+        "racos",
+        "de",
+        "de-rand",
+        "l-shade",
+        "zo-adam",
+        "quasi-random",
+        "random",
+    ];
 
     /// RACE-CARS with everything derived.
     pub fn race_cars() -> Self {
@@ -68,6 +87,9 @@ impl Algorithm {
             Algorithm::RaceCars(..) => "race-cars",
             Algorithm::Sracos(_) => "sracos",
             Algorithm::Racos(_) => "racos",
+            Algorithm::DifferentialEvolution(settings) => settings.strategy.name(),
+            Algorithm::ZoAdam(_) => "zo-adam",
+            Algorithm::QuasiRandom => "quasi-random",
             Algorithm::Random => "random",
         }
     }
@@ -88,6 +110,11 @@ impl Algorithm {
                 Box::new(Racos::sequential(space, settings, budget, seed)?)
             }
             Algorithm::Racos(settings) => Box::new(Racos::batch(space, settings, budget, seed)?),
+            Algorithm::DifferentialEvolution(settings) => {
+                Box::new(Evolution::new(space, settings, budget, seed)?)
+            }
+            Algorithm::ZoAdam(settings) => Box::new(Descent::new(space, settings, budget, seed)?),
+            Algorithm::QuasiRandom => Box::new(QuasiRandom::new(space, seed)),
             Algorithm::Random => Box::new(RandomSearch::new(space, seed)),
         })
     }
@@ -101,6 +128,11 @@ impl FromStr for Algorithm {
             "race-cars" => Ok(Algorithm::race_cars()),
             "sracos" => Ok(Algorithm::sracos()),
             "racos" => Ok(Algorithm::racos()),
+            "de" => Ok(Algorithm::DifferentialEvolution(DifferentialEvolution::best())),
+            "de-rand" => Ok(Algorithm::DifferentialEvolution(DifferentialEvolution::random())),
+            "l-shade" => Ok(Algorithm::DifferentialEvolution(DifferentialEvolution::l_shade())),
+            "zo-adam" => Ok(Algorithm::ZoAdam(ZoAdam::default())),
+            "quasi-random" => Ok(Algorithm::QuasiRandom),
             "random" => Ok(Algorithm::Random),
             other => Err(Error::setting(format!(
                 "algorithm `{other}` is not one of {}",
@@ -113,5 +145,23 @@ impl FromStr for Algorithm {
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::optimizers::load;
+
+    #[test]
+    fn every_name_makes_an_optimizer_of_that_name_that_can_be_saved() {
+        let space = Space::cube(3, 0.0, 1.0).unwrap();
+        for name in Algorithm::NAMES {
+            let algorithm: Algorithm = name.parse().unwrap();
+            assert_eq!(algorithm.name(), name);
+            let mut optimizer = algorithm.optimizer(&space, Some(100), 1).unwrap();
+            assert_eq!(optimizer.name(), name);
+            assert_eq!(load(&optimizer.save()).unwrap().ask(), optimizer.ask());
+        }
     }
 }

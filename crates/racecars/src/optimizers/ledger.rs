@@ -27,7 +27,8 @@ impl Ledger {
         self.pending.len()
     }
 
-    /// Whether the point with this key was proposed or told before.
+    /// Whether the point with this key was proposed or told before; never where all coordinates are
+    /// continuous.
     pub(super) fn has_seen(&self, key: u64) -> bool {
         self.seen.contains(key)
     }

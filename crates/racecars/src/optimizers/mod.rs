@@ -1,16 +1,22 @@
 //! The algorithms, each a pure ask/tell state machine: no clock, threads, files or printing inside.
 //!
 //! - [`racos`]: RACOS, SRACOS and RACE-CARS, which share one state machine
+//! - [`differential_evolution`]: best/1/bin, rand/1/bin and L-SHADE
+//! - [`zo_adam`]: descent on estimated gradients
+//! - [`quasi_random`]: a scrambled Halton sequence
 //! - [`random_search`]: uniform draws
 //!
 //! The manners of all of them are in [`Optimizer`]; what they share in keeping them is the
 //! private module `ledger`, and saving is in `saved`.
 
 mod algorithm;
+pub mod differential_evolution;
 mod ledger;
+pub mod quasi_random;
 pub mod racos;
 pub mod random_search;
 mod saved;
+pub mod zo_adam;
 
 pub use algorithm::Algorithm;
 pub use saved::load;

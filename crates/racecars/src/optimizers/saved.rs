@@ -2,8 +2,11 @@
 //! name, the space (as JSON) and the state (as postcard).
 
 use super::Optimizer;
+use super::differential_evolution::Evolution;
+use super::quasi_random::QuasiRandom;
 use super::racos::Racos;
 use super::random_search::RandomSearch;
+use super::zo_adam::Descent;
 use crate::error::{Error, Result};
 use crate::space::Space;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -41,6 +44,9 @@ pub fn load(bytes: &[u8]) -> Result<Box<dyn Optimizer>> {
         .map_err(|error| Error::saved(format!("the saved space is damaged: {error}")))?;
     match preamble.algorithm.as_str() {
         "racos" | "sracos" | "race-cars" => Ok(Box::new(Racos::restore(space, read(rest)?)?)),
+        "de" | "de-rand" | "l-shade" => Ok(Box::new(Evolution::restore(space, read(rest)?)?)),
+        "zo-adam" => Ok(Box::new(Descent::restore(space, read(rest)?)?)),
+        "quasi-random" => Ok(Box::new(QuasiRandom::restore(space, read(rest)?)?)),
         "random" => Ok(Box::new(RandomSearch::restore(space, read(rest)?)?)),
         other => Err(Error::saved(format!(
             "saved with algorithm `{other}`, which this version does not have"

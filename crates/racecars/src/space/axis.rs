@@ -96,6 +96,25 @@ impl Axis {
         self.draw_within(self.extent(), random)
     }
 
+    /// The value at `share` (0 to 1) of the way along this axis, such that even shares make uniform
+    /// draws.
+    #[inline]
+    pub(crate) fn at(self, share: f64) -> f64 {
+        match self {
+            Axis::Continuous { low, high } => {
+                // Halving first keeps the widest finite ranges from overflowing.
+                (low + 2.0 * share * (0.5 * high - 0.5 * low)).clamp(low, high)
+            }
+            Axis::Ordered { last, log_from: Some(from) } => {
+                let (low, high) = ((from - 0.5).ln(), (from + last + 0.5).ln());
+                ((low + share * (high - low)).exp().round() - from).clamp(0.0, last)
+            }
+            Axis::Ordered { last, .. } | Axis::Unordered { last } => {
+                (share * (last + 1.0)).floor().min(last)
+            }
+        }
+    }
+
     /// A uniform draw from an interval inside this axis.
     #[inline]
     pub fn draw_within(self, interval: Interval, random: &mut Random) -> f64 {
@@ -152,6 +171,18 @@ mod tests {
         // ln(32.5 / 0.5) / ln(1024.5 / 0.5) = 0.547
         assert!((10_500..11_400).contains(&below_32), "{below_32}");
         assert!(draws.iter().all(|x| (1.0..=1024.0).contains(x)));
+    }
+
+    #[test]
+    fn even_shares_take_every_value_equally_often() {
+        let mut counts = [0u32; 5];
+        for i in 0..1000 {
+            counts[Axis::ordered(5).at((f64::from(i) + 0.5) / 1000.0) as usize] += 1;
+        }
+        assert_eq!(counts, [200; 5]);
+        assert_eq!(Axis::log_ordered(1024, 1.0).at(0.5), 22.0, "the 23rd: sqrt(0.5 * 1024.5)");
+        let widest = Axis::continuous(f64::MIN, f64::MAX);
+        assert_eq!((widest.at(0.0), widest.at(0.5)), (f64::MIN, 0.0));
     }
 
     #[test]

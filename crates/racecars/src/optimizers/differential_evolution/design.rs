@@ -1,0 +1,66 @@
+//! The first points: a Latin hypercube (McKay, Beckman & Conover 1979). Each axis is cut into as many
+//! equal parts as there are points, and each part holds one of them.
+
+use crate::random::Random;
+use crate::space::Space;
+
+/// The axes that are filled together: as many numbers as a cache line holds.
+const TOGETHER: usize = 8;
+
+/// The points of a Latin hypercube, a function of the seed alone, in reverse order.
+pub(super) fn latin_hypercube(space: &Space, count: usize, seed: u64) -> Vec<Box<[f64]>> {
+    let dimension = space.dimension();
+    let mut random = Random::new(seed);
+    let mut points: Vec<Box<[f64]>> = Vec::new();
+    points.resize_with(count, || vec![0.0; dimension].into_boxed_slice());
+    let mut parts: [Vec<u32>; TOGETHER] = std::array::from_fn(|_| (0..count as u32).collect());
+    for first in (0..dimension).step_by(TOGETHER) {
+        let together = TOGETHER.min(dimension - first);
+        for parts in &mut parts[..together] {
+            shuffle(parts, &mut random);
+        }
+        for (i, point) in points.iter_mut().enumerate() {
+            for (j, parts) in parts[..together].iter().enumerate() {
+                let share = (f64::from(parts[i]) + random.unit()) / count as f64;
+                point[first + j] = space.axis(first + j).at(share);
+            }
+        }
+    }
+    points
+}
+
+/// Fisher and Yates's shuffle.
+fn shuffle(items: &mut [u32], random: &mut Random) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, random.index(last + 1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_part_of_each_axis_holds_one_point() {
+        let space = Space::cube(11, 0.0, 7.0).unwrap();
+        let points = latin_hypercube(&space, 7, 1);
+        for axis in 0..11 {
+            let mut parts: Vec<i64> = points.iter().map(|p| p[axis].floor() as i64).collect();
+            parts.sort_unstable();
+            assert_eq!(parts, [0, 1, 2, 3, 4, 5, 6]);
+        }
+        assert_eq!(points, latin_hypercube(&space, 7, 1));
+        assert_ne!(points, latin_hypercube(&space, 7, 2));
+    }
+
+    #[test]
+    fn discrete_axes_take_their_values_evenly() {
+        let space = Space::builder().categorical("c", ["a", "b"]).integer("i", 0, 3).build();
+        let space = space.unwrap();
+        let points = latin_hypercube(&space, 8, 1);
+        assert_eq!(points.iter().filter(|point| point[0] == 1.0).count(), 4);
+        for value in 0..4 {
+            assert_eq!(points.iter().filter(|point| point[1] == f64::from(value)).count(), 2);
+        }
+    }
+}

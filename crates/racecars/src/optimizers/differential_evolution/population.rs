@@ -1,0 +1,204 @@
+//! The members: who is best, who is worst, who makes way, and whose turn it is.
+
+use super::settings::LEAST_MEMBERS;
+use crate::classify::Sample;
+use crate::outcome::Rank;
+use crate::random::Random;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Population {
+    members: Vec<Sample>,
+    /// The index of the best member.
+    best: usize,
+    /// Whose turn it is to be the target, in the round that ends at `round`.
+    turn: usize,
+    round: usize,
+    /// The members from best to worst as they stood when the round began, where that is of use.
+    /// Members only get better within a round, so those in front remain good.
+    order: Vec<u32>,
+}
+
+impl Population {
+    pub(super) fn members(&self) -> &[Sample] {
+        &self.members
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether there are enough members for mutation.
+    pub(super) fn is_ready(&self) -> bool {
+        self.members.len() >= LEAST_MEMBERS
+    }
+
+    pub(super) fn best_index(&self) -> usize {
+        self.best
+    }
+
+    /// The best member, if there is one that did not fail.
+    pub(super) fn best(&self) -> Option<&Sample> {
+        self.members.get(self.best).filter(|sample| !sample.rank.is_failure())
+    }
+
+    /// The next target; `None` when the round is over.
+    pub(super) fn next_target(&mut self) -> Option<usize> {
+        let turn = self.turn;
+        if turn >= self.round || turn >= self.members.len() {
+            return None;
+        }
+        self.turn += 1;
+        Some(turn)
+    }
+
+    /// Begins a round over all members, and returns its first target.
+    pub(super) fn begin_round(&mut self, needs_order: bool) -> usize {
+        self.round = self.members.len();
+        self.turn = 1;
+        if needs_order {
+            let members = &self.members;
+            self.order.clear();
+            self.order.extend(0..members.len() as u32);
+            self.order.sort_unstable_by_key(|&i| (members[i as usize].rank, i));
+        }
+        0
+    }
+
+    /// A random one of the best `share` of the members, and at least two.
+    pub(super) fn draw_good(&self, share: f64, random: &mut Random) -> usize {
+        let count = ((share * self.order.len() as f64).round() as usize).max(2);
+        match self.order.get(random.index(count)) {
+            Some(&i) => i as usize,
+            None => self.best,
+        }
+    }
+
+    /// Takes a sample that has no target: while there is room as a new member, then in place of the
+    /// worst if it is better. Returns what is left over.
+    pub(super) fn join(&mut self, sample: Sample, capacity: usize) -> Option<Sample> {
+        if self.members.len() < capacity {
+            self.members.push(sample);
+            self.note(self.members.len() - 1);
+            return None;
+        }
+        let ranked = self.members.iter().enumerate();
+        match ranked.max_by_key(|(_, member)| member.rank) {
+            Some((worst, member)) if sample.rank.beats(member.rank) => {
+                Some(self.replace(worst, sample))
+            }
+            _ => Some(sample),
+        }
+    }
+
+    /// The rank of a member.
+    pub(super) fn rank(&self, index: usize) -> Rank {
+        self.members[index].rank
+    }
+
+    /// Puts a sample that is no worse in place of a member, which is returned.
+    pub(super) fn replace(&mut self, index: usize, sample: Sample) -> Sample {
+        let left = std::mem::replace(&mut self.members[index], sample);
+        self.note(index);
+        left
+    }
+
+    /// Lets the worst go until `count` are left. Calls `moved` with where each member went, `None` if
+    /// it is gone.
+    pub(super) fn shrink(&mut self, count: usize, mut moved: impl FnMut(&[Option<u32>])) {
+        if self.members.len() <= count {
+            return;
+        }
+        let mut order: Vec<usize> = (0..self.members.len()).collect();
+        order.sort_unstable_by_key(|&i| (self.members[i].rank, i));
+        let mut places: Vec<Option<u32>> = vec![Some(0); self.members.len()];
+        order[count..].iter().for_each(|&i| places[i] = None);
+        let mut old = 0;
+        self.members.retain(|_| {
+            old += 1;
+            places[old - 1].is_some()
+        });
+        places.iter_mut().flatten().enumerate().for_each(|(new, place)| *place = new as u32);
+        self.best = places.get(self.best).copied().flatten().unwrap_or(0) as usize;
+        self.order.clear();
+        self.round = 0;
+        moved(&places);
+    }
+
+    fn note(&mut self, index: usize) {
+        if self.members[index].rank.beats(self.members[self.best].rank) {
+            self.best = index;
+        }
+    }
+
+    /// Whether the books are such as the methods above keep them.
+    pub(super) fn is_sound(&self, capacity: usize) -> bool {
+        let count = self.members.len();
+        let best = self.members.get(self.best);
+        count <= capacity
+            && (best.is_none() == self.members.is_empty())
+            && best.is_none_or(|best| self.members.iter().all(|m| !m.rank.beats(best.rank)))
+            && self.order.iter().all(|&i| (i as usize) < count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Outcome;
+
+    fn sample(value: f64) -> Sample {
+        Sample { point: vec![value].into_boxed_slice(), rank: Outcome::from(value).rank(), key: 0 }
+    }
+
+    fn values(population: &Population) -> Vec<f64> {
+        population.members.iter().map(|m| m.point[0]).collect()
+    }
+
+    fn filled(values: &[f64]) -> Population {
+        let mut population = Population::default();
+        for &value in values {
+            assert_eq!(population.join(sample(value), values.len()), None);
+        }
+        population
+    }
+
+    #[test]
+    fn a_full_population_takes_the_better_one_for_its_worst() {
+        let mut population = filled(&[3.0, 1.0, 5.0, 4.0]);
+        assert_eq!(population.join(sample(9.0), 4).unwrap().point[0], 9.0);
+        assert_eq!(population.join(sample(0.5), 4).unwrap().point[0], 5.0);
+        assert_eq!(values(&population), [3.0, 1.0, 0.5, 4.0]);
+        assert_eq!(population.best().unwrap().point[0], 0.5);
+        assert!(population.is_sound(4));
+    }
+
+    #[test]
+    fn rounds_visit_every_member_once() {
+        let mut population = filled(&[3.0, 1.0, 5.0]);
+        assert_eq!(population.next_target(), None);
+        assert_eq!(population.begin_round(true), 0);
+        assert_eq!(population.order, [1, 0, 2]);
+        assert_eq!([1, 2].map(Some), [population.next_target(), population.next_target()]);
+        assert_eq!(population.next_target(), None);
+    }
+
+    #[test]
+    fn the_worst_go_and_the_others_know_where_they_are() {
+        let mut population = filled(&[3.0, f64::NAN, 1.0, 5.0, 4.0, 2.0]);
+        population.shrink(4, |places| {
+            assert_eq!(places, [Some(0), None, Some(1), None, Some(2), Some(3)]);
+        });
+        assert_eq!(values(&population), [3.0, 1.0, 4.0, 2.0]);
+        assert_eq!(population.best().unwrap().point[0], 1.0);
+        assert!(population.is_sound(4));
+    }
+
+    #[test]
+    fn failures_are_never_best() {
+        let mut population = filled(&[f64::NAN, f64::INFINITY]);
+        assert_eq!(population.best(), None);
+        population.join(sample(7.0), 2);
+        assert_eq!(population.best().unwrap().point[0], 7.0);
+    }
+}
