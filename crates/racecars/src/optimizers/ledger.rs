@@ -27,6 +27,11 @@ impl Ledger {
         self.pending.len()
     }
 
+    /// The ids of the candidates out, ascending.
+    pub(super) fn pending_ids(&self) -> &[u64] {
+        &self.pending
+    }
+
     /// Whether the point with this key was proposed or told before; never where all coordinates are
     /// continuous.
     pub(super) fn has_seen(&self, key: u64) -> bool {

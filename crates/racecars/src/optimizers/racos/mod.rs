@@ -128,7 +128,7 @@ impl Racos {
     /// Takes a saved state back, if it is one that this code could have written.
     pub(super) fn restore(space: Space, state: State) -> Result<Self> {
         let settings = &state.settings;
-        settings.check(space.dimension()).map_err(|_| saved::unsound())?;
+        settings.check(space.dimension())?;
         let samples = || state.training.samples().chain(&state.batch);
         let is_sound = state.random.is_alive()
             && state.ledger.is_sound(&space)
