@@ -197,7 +197,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(config(1500))]
+    #![proptest_config(config(600))]
 
     #[test]
     fn a_damaged_json_file_is_refused_or_a_working_space(space in space(), edits in edits()) {
@@ -258,7 +258,7 @@ fn a_cut_off_save_is_refused() {
 
 #[test]
 fn a_save_with_one_bit_wrong_is_refused() {
-    for save in saves().into_iter().step_by(7) {
+    for save in saves().into_iter().step_by(13) {
         for bit in 0..8 * save.len() {
             let mut damaged = save.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
@@ -269,7 +269,7 @@ fn a_save_with_one_bit_wrong_is_refused() {
 
 #[test]
 fn a_save_with_one_bit_wrong_under_a_right_checksum_is_refused_or_works() {
-    for save in saves().into_iter().step_by(5) {
+    for save in saves().into_iter().step_by(11) {
         for bit in 8 * 14..8 * save.len() {
             let mut damaged = save.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
@@ -282,7 +282,7 @@ fn a_save_with_one_bit_wrong_under_a_right_checksum_is_refused_or_works() {
 #[test]
 fn a_save_with_a_huge_number_in_it_is_refused_or_works() {
     const LARGEST: [u8; 10] = [255, 255, 255, 255, 255, 255, 255, 255, 255, 1];
-    for save in saves().into_iter().step_by(5) {
+    for save in saves().into_iter().step_by(11) {
         for place in 14..save.len() {
             for (length, number) in [(1, &LARGEST[..]), (2, &LARGEST), (10, &LARGEST), (8, &[0])] {
                 let end = (place + length).min(save.len());
@@ -297,14 +297,23 @@ fn a_save_with_a_huge_number_in_it_is_refused_or_works() {
 #[test]
 fn a_save_with_a_dead_random_generator_is_refused() {
     let space = Space::cube(10, 0.0, 1.0).unwrap();
-    let live = postcard::to_stdvec(&Random::new(1)).unwrap();
     for name in Algorithm::NAMES {
         let algorithm: Algorithm = name.parse().unwrap();
         let Ok(optimizer) = algorithm.optimizer(&space, None, 1) else { continue };
         let save = optimizer.save();
-        let place = save.windows(live.len()).position(|window| window == live);
-        let place = place.expect("a fresh optimizer saves its seed's generator");
-        let dead = [&save[..place], &[0; 4], &save[place + live.len()..]].concat();
+        // The seed's generator, after the few draws that a new optimizer may make.
+        let mut generator = Random::new(1);
+        let states = std::iter::repeat_with(|| {
+            let state = postcard::to_stdvec(&generator).unwrap();
+            generator.bits();
+            state
+        });
+        let found = states.take(100).find_map(|state| {
+            let place = save.windows(state.len()).position(|window| window == state)?;
+            Some((place, state.len()))
+        });
+        let (place, length) = found.expect("the generator is saved");
+        let dead = [&save[..place], &[0; 4], &save[place + length..]].concat();
         let error = load(&checksummed(dead)).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Saved, "{error}");
     }

@@ -107,6 +107,14 @@ pub(crate) fn spaces() -> Vec<(&'static str, Space)> {
                 .log_integer("log", 1, 1 << 53),
         ),
         (
+            "extreme reals",
+            (Space::builder().real("wide", -8e307, 8e307).reals("tiny", 2, 0.0, 1e-320))
+                .real("least", 0.0, 5e-324)
+                .real("narrow", 1.0, 1.0 + 4.0 * f64::EPSILON)
+                .log_real("ratio", 5e-324, 1e308)
+                .log_real("same", 1e300, 1e300 + 1e285),
+        ),
+        (
             "countless integers",
             (Space::builder().integers("i", 3, -(1 << 52), 1 << 52))
                 .log_integer("log", 1 << 52, 1 << 53)

@@ -89,7 +89,7 @@ fn a_feasible_point_is_better_than_any_infeasible_one() {
 fn values_of_any_size_are_told_apart() {
     let values = [f64::MAX, 1e300, 1.0, f64::MIN_POSITIVE, 5e-324, 0.0, -5e-324, -1.0, f64::MIN];
     for case in cases() {
-        let mut optimizer = case.optimizer(None, 24);
+        let mut optimizer = case.optimizer(Some(100), 24);
         // The same sizes over and over, so that training sets fill with them.
         for value in values.iter().cycle().take(3 * values.len()) {
             let Some(candidate) = optimizer.ask() else { break };
