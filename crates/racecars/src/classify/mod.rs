@@ -27,6 +27,15 @@ pub(crate) struct Sample {
     pub(crate) key: u64,
 }
 
+impl Sample {
+    /// Whether a saved sample is an evaluated point of this space.
+    pub(crate) fn is_sound(&self, space: &Space) -> bool {
+        space.check(&self.point).is_ok()
+            && self.key == space.key(&self.point)
+            && self.rank.is_sound()
+    }
+}
+
 /// The learned box around x+, as the few coordinates where it is smaller than the space. Transient:
 /// it is learned anew for every point.
 #[derive(Debug, Default)]

@@ -29,6 +29,8 @@ use crate::space::{Point, Space};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
     id: u64,
+    /// The fingerprint of the space that the point is of.
+    space: u64,
     /// The point's key, see `Space::key_term`.
     key: u64,
     point: Box<[f64]>,
@@ -41,7 +43,7 @@ impl Candidate {
     /// A point that no optimizer proposed, for telling what is already known about it. The space
     /// checks it when it is told.
     pub fn known(point: impl Into<Box<[f64]>>) -> Self {
-        Candidate { id: Candidate::KNOWN, key: 0, point: point.into() }
+        Candidate { id: Candidate::KNOWN, space: 0, key: 0, point: point.into() }
     }
 
     /// The candidate's number: 0, 1, 2, ... in the order asked, `None` for a known point.

@@ -143,6 +143,10 @@ impl Domain {
                         "{low}..{high} leaves the integers up to 2^53 in magnitude"
                     ));
                 }
+                // Codes are distances from `low`, which must be exact too.
+                if high.abs_diff(*low) > MAX_INTEGER.unsigned_abs() {
+                    return refuse(format!("{low}..{high} is over 2^53 long"));
+                }
                 let count = high.abs_diff(*low) + 1;
                 match scale {
                     Scale::Linear => Ok(Axis::ordered(count)),
@@ -158,6 +162,11 @@ impl Domain {
                     return refuse(format!("step {step} is not a positive number"));
                 }
                 let steps = (high - low) / step;
+                if *step < 4.0 * f64::EPSILON * low.abs().max(high.abs()) {
+                    return refuse(format!(
+                        "step {step} is lost in rounding beside numbers as large as {low}..{high}"
+                    ));
+                }
                 if steps > MAX_INTEGER as f64 {
                     return refuse(format!("step {step} cuts {low}..{high} into over 2^53 values"));
                 }
@@ -187,7 +196,7 @@ impl Domain {
                 Scale::Linear => code,
                 Scale::Log => code.exp().clamp(*low, *high),
             }),
-            // The index is at most 2^54 above a low of at least -2^53: exact in i64.
+            // The index is at most 2^53 above a low of at least -2^53: exact in i64.
             Domain::Integer { low, high, .. } => {
                 Value::Integer(low.saturating_add(code as i64).min(*high))
             }

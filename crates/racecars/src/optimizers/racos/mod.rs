@@ -20,7 +20,7 @@ pub use settings::{Classification, Replacing, Shrinking};
 use super::ledger::Ledger;
 use super::{Best, Candidate, Optimizer, saved};
 use crate::classify::{Classifier, Sample};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::outcome::Outcome;
 use crate::random::Random;
 use crate::space::{Region, Space};
@@ -130,17 +130,14 @@ impl Racos {
         let settings = &state.settings;
         settings.check(space.dimension())?;
         let samples = || state.training.samples().chain(&state.batch);
-        for sample in samples() {
-            space.check(&sample.point)?;
-        }
-        if let Some(region) = &state.region {
-            space.check(region.center())?;
-        }
-        let is_sound = state.training.is_sound(settings.training_size, settings.positive_size)
+        let is_sound = state.random.is_alive()
+            && state.ledger.is_sound(&space)
+            && state.training.is_sound(settings.training_size, settings.positive_size)
             && state.schedule.is_sound()
-            && samples().all(|sample| sample.key == space.key(&sample.point));
+            && samples().all(|sample| sample.is_sound(&space))
+            && state.region.as_ref().is_none_or(|region| region.is_sound(&space));
         if !is_sound {
-            return Err(Error::saved("the saved state contradicts itself"));
+            return Err(saved::unsound());
         }
         Ok(Racos { space, state, scratch: Scratch::default() })
     }
