@@ -190,7 +190,7 @@ impl Domain {
     }
 
     /// The value that an encoded coordinate stands for.
-    pub fn decode(&self, code: f64) -> Value {
+    pub(super) fn decode(&self, code: f64) -> Value {
         match self {
             Domain::Real { low, high, scale } => Value::Real(match scale {
                 Scale::Linear => code,
@@ -209,7 +209,7 @@ impl Domain {
     }
 
     /// The encoding of a value, or what is allowed instead.
-    pub fn encode(&self, value: &Value) -> Result<f64, String> {
+    pub(super) fn encode(&self, value: &Value) -> Result<f64, String> {
         match self {
             Domain::Real { low, high, scale } => {
                 let x = value.as_real().ok_or_else(|| self.wants(value))?;

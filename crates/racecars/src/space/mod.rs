@@ -257,7 +257,7 @@ impl Space {
         }
     }
 
-    /// Fills `point` with a uniform draw.
+    /// Fills `point`, which must have as many coordinates as the space, with a uniform draw.
     pub fn draw(&self, random: &mut Random, point: &mut [f64]) {
         for entry in self.entries() {
             let axis = entry.axis;
@@ -303,7 +303,8 @@ impl Space {
         Ok(())
     }
 
-    /// A view of an encoded point with typed access by name.
+    /// A view of an encoded point with typed access by name. The slice must have as many coordinates
+    /// as the space, or reading it panics.
     pub fn view<'a>(&'a self, point: &'a [f64]) -> Point<'a> {
         Point::new(self, point)
     }

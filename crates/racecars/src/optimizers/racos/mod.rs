@@ -62,8 +62,9 @@ pub(super) struct State {
 #[derive(Default)]
 struct Scratch {
     classifier: Classifier,
-    /// Buffers for points to come.
+    /// Buffers for points to come, at most as many as candidates were ever out at a time.
     spare: Vec<Box<[f64]>>,
+    most_out: usize,
 }
 
 impl Racos {
@@ -188,7 +189,7 @@ impl Racos {
 
     /// Keeps a buffer for a point to come; points told from elsewhere could otherwise pile up.
     fn keep_buffer(&mut self, buffer: Box<[f64]>) {
-        if self.scratch.spare.len() <= self.state.ledger.pending() {
+        if self.scratch.spare.len() < self.scratch.most_out {
             self.scratch.spare.push(buffer);
         }
     }
@@ -226,7 +227,9 @@ impl Optimizer for Racos {
             }
             _ => self.explore(&mut point),
         }?;
-        Some(self.state.ledger.issue(&self.space, point, key))
+        let candidate = self.state.ledger.issue(&self.space, point, key);
+        self.scratch.most_out = self.scratch.most_out.max(self.state.ledger.pending());
+        Some(candidate)
     }
 
     fn tell(&mut self, candidate: Candidate, outcome: Outcome) -> Result<()> {
