@@ -6,6 +6,7 @@ pub mod outcome;
 pub mod random;
 pub mod space;
 pub use error::{Error, ErrorKind, Result};
+pub use optimizers::cma_es::{CmaEs, Restarts};
 pub use optimizers::racos::{Classification, Replacing, Shrinking};
 pub use optimizers::{Algorithm, Best, Candidate, Optimizer, load};
 pub use outcome::{Outcome, Rank};

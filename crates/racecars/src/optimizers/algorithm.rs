@@ -1,6 +1,7 @@
 //! The choice of an algorithm with its settings.
 
 use super::Optimizer;
+use super::cma_es::{Cma, CmaEs};
 use super::racos::{Classification, Racos, Shrinking};
 use super::random_search::RandomSearch;
 use crate::error::{Error, Result};
@@ -33,6 +34,8 @@ pub enum Algorithm {
     Sracos(Classification),
     /// RACOS: classification-based optimization in batches (Algorithms 1 and 2).
     Racos(Classification),
+    /// CMA-ES: evolution of a normal distribution; `separable` for independent coordinates.
+    CmaEs(CmaEs),
     /// Random search.
     Random,
 }
@@ -45,7 +48,8 @@ impl Default for Algorithm {
 
 impl Algorithm {
     /// The names that parse to an algorithm.
-    pub const NAMES: [&'static str; 4] = ["race-cars", "sracos", "racos", "random"];
+    pub const NAMES: [&'static str; 6] =
+        ["race-cars", "sracos", "racos", "cma-es", "sep-cma-es", "random"];
 
     /// RACE-CARS with everything derived.
     pub fn race_cars() -> Self {
@@ -62,12 +66,24 @@ impl Algorithm {
         Algorithm::Racos(Classification::default())
     }
 
+    /// CMA-ES with everything derived.
+    pub fn cma_es() -> Self {
+        Algorithm::CmaEs(CmaEs::default())
+    }
+
+    /// Separable CMA-ES with everything derived.
+    pub fn sep_cma_es() -> Self {
+        Algorithm::CmaEs(CmaEs { separable: true, ..CmaEs::default() })
+    }
+
     /// The algorithm's name.
     pub fn name(&self) -> &'static str {
         match self {
             Algorithm::RaceCars(..) => "race-cars",
             Algorithm::Sracos(_) => "sracos",
             Algorithm::Racos(_) => "racos",
+            Algorithm::CmaEs(CmaEs { separable: false, .. }) => "cma-es",
+            Algorithm::CmaEs(CmaEs { separable: true, .. }) => "sep-cma-es",
             Algorithm::Random => "random",
         }
     }
@@ -88,6 +104,7 @@ impl Algorithm {
                 Box::new(Racos::sequential(space, settings, budget, seed)?)
             }
             Algorithm::Racos(settings) => Box::new(Racos::batch(space, settings, budget, seed)?),
+            Algorithm::CmaEs(settings) => Box::new(Cma::new(space, settings, seed)?),
             Algorithm::Random => Box::new(RandomSearch::new(space, seed)),
         })
     }
@@ -101,6 +118,8 @@ impl FromStr for Algorithm {
             "race-cars" => Ok(Algorithm::race_cars()),
             "sracos" => Ok(Algorithm::sracos()),
             "racos" => Ok(Algorithm::racos()),
+            "cma-es" => Ok(Algorithm::cma_es()),
+            "sep-cma-es" => Ok(Algorithm::sep_cma_es()),
             "random" => Ok(Algorithm::Random),
             other => Err(Error::setting(format!(
                 "algorithm `{other}` is not one of {}",

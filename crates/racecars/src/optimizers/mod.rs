@@ -1,12 +1,14 @@
 //! The algorithms, each a pure ask/tell state machine: no clock, threads, files or printing inside.
 //!
 //! - [`racos`]: RACOS, SRACOS and RACE-CARS, which share one state machine
+//! - [`cma_es`]: CMA-ES and its separable variant, with restarts
 //! - [`random_search`]: uniform draws
 //!
 //! The manners of all of them are in [`Optimizer`]; what they share in keeping them is the
 //! private module `ledger`, and saving is in `saved`.
 
 mod algorithm;
+pub mod cma_es;
 mod ledger;
 pub mod racos;
 pub mod random_search;

@@ -2,6 +2,7 @@
 //! name, the space (as JSON) and the state (as postcard).
 
 use super::Optimizer;
+use super::cma_es::Cma;
 use super::racos::Racos;
 use super::random_search::RandomSearch;
 use crate::error::{Error, Result};
@@ -41,6 +42,7 @@ pub fn load(bytes: &[u8]) -> Result<Box<dyn Optimizer>> {
         .map_err(|error| Error::saved(format!("the saved space is damaged: {error}")))?;
     match preamble.algorithm.as_str() {
         "racos" | "sracos" | "race-cars" => Ok(Box::new(Racos::restore(space, read(rest)?)?)),
+        "cma-es" | "sep-cma-es" => Ok(Box::new(Cma::restore(space, read(rest)?)?)),
         "random" => Ok(Box::new(RandomSearch::restore(space, read(rest)?)?)),
         other => Err(Error::saved(format!(
             "saved with algorithm `{other}`, which this version does not have"
