@@ -15,9 +15,13 @@
 //! are. A candidate told after that was drawn from an earlier distribution; it is taken in as an
 //! *injected* point (Hansen, "Injecting external solutions into CMA-ES", 2011): as the step that leads
 //! to it from the current mean, shortened to a length that the current distribution might have drawn.
-//! So is a point that was never asked, which does not count towards lambda; and such points told
-//! before the first ask are where the search starts, at the best of them. A candidate of an earlier
-//! run, before a restart, only counts for the best point.
+//! One that is more than two generations late, or of an earlier run, only counts for the best point:
+//! with candidates of any age the step size collapses. So with many more workers than lambda a
+//! generation takes more than lambda evaluations, and a population of their number is the better
+//! choice.
+//!
+//! A point that was never asked is injected too, and does not count towards lambda. Of such points
+//! told before the first ask, the best one is where the search starts.
 
 mod covariance;
 mod distribution;
@@ -46,6 +50,9 @@ use serde::{Deserialize, Serialize};
 use settings::Resolved;
 use stopping::History;
 
+/// How many generations late a candidate may be told and still count.
+const LATEST: usize = 2;
+
 /// An optimizer by CMA-ES.
 pub struct Cma {
     space: Space,
@@ -62,8 +69,9 @@ pub(super) struct State {
     best: Option<Sample>,
     /// How many candidates were asked, which is the id of the next one.
     asked: u64,
-    /// The id of the first candidate of this run.
-    run_from: u64,
+    /// The id of the first candidate of this generation of the run, of the one before, and so on: of
+    /// those that still count.
+    from: [u64; LATEST + 1],
     schedule: Schedule,
     distribution: Distribution,
     generation: Generation,
@@ -100,7 +108,7 @@ impl Cma {
             ledger: Ledger::default(),
             best: None,
             asked: 0,
-            run_from: 0,
+            from: [0; LATEST + 1],
             schedule,
             distribution,
             generation: Generation::default(),
@@ -123,7 +131,7 @@ impl Cma {
             && distribution.is_sound(n, settings.separable)
             && generation.is_sound(n, schedule.population, *asked)
             && history.is_sound()
-            && state.run_from <= *asked
+            && state.from.iter().all(|from| from <= asked)
             && state.best.as_ref().is_none_or(|best| best.key == space.key(&best.point));
         if !is_sound {
             return Err(Error::saved("the saved state contradicts itself"));
@@ -230,7 +238,7 @@ impl Cma {
     /// unless it failed.
     fn learn(&mut self, id: Option<u64>, point: &[f64], rank: Rank) {
         match id {
-            Some(id) if id < self.state.run_from => return,
+            Some(id) if id < self.state.from[LATEST] => return,
             Some(id) => {
                 self.state.schedule.count();
                 match self.state.generation.find(id) {
@@ -316,7 +324,12 @@ impl Cma {
         generation.clear();
         match stop {
             Some(stop) => self.restart(stop),
-            None => self.stretch(),
+            None => {
+                let State { from, asked, .. } = &mut self.state;
+                from.rotate_right(1);
+                from[0] = *asked;
+                self.stretch();
+            }
         }
     }
 
@@ -327,7 +340,7 @@ impl Cma {
         *distribution = first_distribution(&self.space, settings, schedule, random);
         self.scratch.parameters = Parameters::new(n, schedule.population, settings.separable);
         self.state.history = History::default();
-        self.state.run_from = self.state.asked;
+        self.state.from = [self.state.asked; LATEST + 1];
         self.state.last_stop = Some(stop);
         self.stretch();
     }

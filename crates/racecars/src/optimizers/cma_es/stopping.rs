@@ -237,7 +237,7 @@ mod tests {
     fn a_narrow_ridge_ends_a_run() {
         use crate::optimizers::cma_es::covariance::Workspace;
         let mut distribution = distribution(0.2);
-        let (mut work, step) = (Workspace::default(), [1e8, 0.0]);
+        let (mut work, step) = (Workspace::default(), [2e7, 0.0]);
         distribution.covariance.update(1.0, [(1.0, &step[..])].into_iter(), &mut work);
         distribution.covariance.refresh(1, &mut work).unwrap();
         assert_eq!(stop(&History::default(), &distribution), Some(Stop::Condition));

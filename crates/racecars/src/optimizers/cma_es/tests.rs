@@ -47,12 +47,11 @@ fn an_optimum_on_the_bounds_is_found() {
 #[test]
 fn a_flat_objective_leads_to_restarts_with_more_candidates() {
     let space = Space::cube(2, -10.0, 10.0).unwrap();
-    for (restarts, most) in [(Restarts::None, 6), (Restarts::Ipop, 48)] {
+    for (restarts, population) in [(Restarts::None, 6), (Restarts::Ipop, 192)] {
         let mut cma = cma(&space, CmaEs { restarts, ..Default::default() }, 1);
         run(&mut cma, 3000, |_| 1.0);
         assert_eq!(cma.last_stop(), Some(Stop::Values));
-        assert!(cma.restarts() >= 3 && (6..=2 * most).contains(&cma.population()));
-        assert_eq!(restarts == Restarts::None, cma.population() == 6);
+        assert_eq!(cma.population(), population);
     }
 }
 
@@ -121,7 +120,7 @@ fn lost_and_late_candidates_do_not_stall_it() {
             cma.tell(candidate, Outcome::from(value)).unwrap();
         }
     }
-    assert!(cma.best().unwrap().rank.value().unwrap() < 1e-6, "{:?}", cma.best());
+    assert!(cma.best().unwrap().rank.value().unwrap() < 1e-12, "{:?}", cma.best());
     assert!(cma.state.generation.len() <= 4 * cma.population() + 30);
 }
 
