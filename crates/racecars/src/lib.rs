@@ -111,6 +111,7 @@ pub mod run;
 pub mod space;
 
 pub use error::{Error, ErrorKind, Result};
+pub use optimizers::cma_es::{CmaEs, Restarts};
 pub use optimizers::differential_evolution::{DifferentialEvolution, Strategy};
 pub use optimizers::racos::{Classification, Replacing, Shrinking};
 pub use optimizers::zo_adam::ZoAdam;

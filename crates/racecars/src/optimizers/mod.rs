@@ -1,6 +1,7 @@
 //! The algorithms, each a pure ask/tell state machine: no clock, threads, files or printing inside.
 //!
 //! - [`racos`]: RACOS, SRACOS and RACE-CARS, which share one state machine
+//! - [`cma_es`]: CMA-ES and its separable variant, with restarts
 //! - [`differential_evolution`]: best/1/bin, rand/1/bin and L-SHADE
 //! - [`zo_adam`]: descent on estimated gradients
 //! - [`quasi_random`]: a scrambled Halton sequence
@@ -10,6 +11,7 @@
 //! private module `ledger`, and saving is in `saved`.
 
 mod algorithm;
+pub mod cma_es;
 pub mod differential_evolution;
 mod ledger;
 pub mod quasi_random;

@@ -2,6 +2,7 @@
 //! name, the space (as JSON) and the state (as postcard).
 
 use super::Optimizer;
+use super::cma_es::Cma;
 use super::differential_evolution::Evolution;
 use super::quasi_random::QuasiRandom;
 use super::racos::Racos;
@@ -51,6 +52,7 @@ pub fn load(bytes: &[u8]) -> Result<Box<dyn Optimizer>> {
 fn restore(algorithm: &str, space: Space, rest: &[u8]) -> Result<Box<dyn Optimizer>> {
     match algorithm {
         "racos" | "sracos" | "race-cars" => Ok(Box::new(Racos::restore(space, read(rest)?)?)),
+        "cma-es" | "sep-cma-es" => Ok(Box::new(Cma::restore(space, read(rest)?)?)),
         "de" | "de-rand" | "l-shade" => Ok(Box::new(Evolution::restore(space, read(rest)?)?)),
         "zo-adam" => Ok(Box::new(Descent::restore(space, read(rest)?)?)),
         "quasi-random" => Ok(Box::new(QuasiRandom::restore(space, read(rest)?)?)),
