@@ -66,7 +66,9 @@ pub fn svg(followed: &Followed) -> String {
     let panel = Panel::new(followed, 2, "gap, log10", &gaps, None);
     panel.draw(&mut svg, &gaps);
 
-    let top = panel.top + HEIGHT + 40.0;
+    let bottom = panel.top + HEIGHT;
+    text(&mut svg, 0.5 * (LEFT + RIGHT), bottom + 34.0, "middle", "", "evaluations");
+    let top = bottom + 44.0;
     panel
         .strip(&mut svg, looks, top, "condition holds (exponent corrected)", |look| look.condition);
     panel.strip(&mut svg, looks, top + 20.0, "region covers the target", |look| look.covered);
@@ -212,23 +214,26 @@ impl Panel {
         label: &str,
         holds: impl Fn(&Checkpoint) -> Option<bool>,
     ) {
-        let mut from = looks.first().map_or(0, |look| look.evaluations);
-        for look in looks {
-            let color = match holds(look) {
+        let Some(first) = looks.first() else { return };
+        let mut from = first.evaluations;
+        for run in looks.chunk_by(|a, b| holds(a) == holds(b)) {
+            let Some(last) = run.last() else { continue };
+            let color = match holds(last) {
                 Some(true) => GREEN,
                 Some(false) => ORANGE,
                 None => GREY,
             };
-            let (left, right) = (self.x(from), self.x(look.evaluations));
+            let (left, right) = (self.x(from), self.x(last.evaluations));
             let _ = writeln!(
                 svg,
                 "<rect x=\"{left:.1}\" y=\"{top}\" width=\"{:.1}\" height=\"14\" fill=\"{color}\" \
                  fill-opacity=\"0.35\"/>",
                 right - left,
             );
-            from = look.evaluations;
+            from = last.evaluations;
         }
-        text(svg, LEFT + 6.0, top + 11.0, "start", "font-size=\"11\"", label);
+        let x = self.x(first.evaluations) + 6.0;
+        text(svg, x, top + 11.0, "start", "font-size=\"11\"", label);
     }
 }
 

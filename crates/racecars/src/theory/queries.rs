@@ -40,6 +40,19 @@ impl Queries {
         self.ln() / std::f64::consts::LN_10
     }
 
+    /// A number given by its decimal logarithm, however large or small, in two digits: `1.5e-79`.
+    pub fn power_of_ten(log10: f64) -> String {
+        if !log10.is_finite() {
+            return log10.exp().to_string();
+        }
+        let power = log10.floor();
+        // Rounding may carry: 9.96 is 10, that is 1.0 of the next power.
+        match (10f64.powf(log10 - power) * 10.0).round() as u64 {
+            100.. => format!("1.0e{}", power + 1.0),
+            digits => format!("{}.{}e{power}", digits / 10, digits % 10),
+        }
+    }
+
     /// So many more.
     pub(super) fn plus(self, more: u64) -> Queries {
         match self {
@@ -92,16 +105,7 @@ impl fmt::Display for Queries {
         match self {
             Queries::Count(count) if *count < 10_000_000 => write!(f, "{count}"),
             Queries::Never => f.write_str("never"),
-            large => {
-                // Rounding to two digits may carry: 9.96 is 10, that is 1.0 of the next power.
-                let hundredths = (large.log10().fract() * std::f64::consts::LN_10).exp() * 10.0;
-                let (digits, carry) = match hundredths.round() as u64 {
-                    100.. => (10, 1.0),
-                    digits => (digits, 0.0),
-                };
-                let power = large.log10().floor() + carry;
-                write!(f, "{}.{}e{power:.0}", digits / 10, digits % 10)
-            }
+            large => f.write_str(&Queries::power_of_ten(large.log10())),
         }
     }
 }
@@ -131,5 +135,7 @@ mod tests {
         assert_eq!(shown(78.3), "2.0e78");
         assert_eq!(Queries::Count(123_456_789_000).to_string(), "1.2e11");
         assert_eq!(Queries::Never.to_string(), "never");
+        assert_eq!(Queries::power_of_ten(-78.8), "1.6e-79");
+        assert_eq!(Queries::power_of_ten(0.0), "1.0e0");
     }
 }
