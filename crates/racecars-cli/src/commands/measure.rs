@@ -43,8 +43,12 @@ impl Measure {
             epsilon: theory.epsilon.unwrap_or(1.0),
             samples: self.samples,
         };
-        let progress = Progress::new(study.budget);
-        let followed = study.run(|done| progress.show(done, || "evaluations".into()))?;
+        // Begun at the first checkpoint: drawing the target's points before is not part of the run.
+        let mut progress = None;
+        let followed = study.run(|done| {
+            let progress = progress.get_or_insert_with(|| Progress::new(study.budget));
+            progress.show(done, || "evaluations".into());
+        })?;
         drop(progress);
         let files = match &self.out {
             Some(directory) => write(&followed, directory)?,
