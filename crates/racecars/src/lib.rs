@@ -109,6 +109,7 @@ mod outcome;
 pub mod random;
 pub mod run;
 pub mod space;
+pub mod theory;
 
 pub use error::{Error, ErrorKind, Result};
 pub use optimizers::cma_es::{CmaEs, Restarts};

@@ -23,7 +23,7 @@ use crate::classify::{Classifier, Sample};
 use crate::error::Result;
 use crate::outcome::Outcome;
 use crate::random::Random;
-use crate::space::{Region, Space};
+use crate::space::{Interval, Region, Space};
 use schedule::Schedule;
 use serde::{Deserialize, Serialize};
 use settings::Resolved;
@@ -141,6 +141,21 @@ impl Racos {
             return Err(saved::unsound());
         }
         Ok(Racos { space, state, scratch: Scratch::default() })
+    }
+
+    /// A hypothesis as the theorems have it: the box learned around a random positive, within the
+    /// region as the last step left it. For studying a run ([`crate::theory`]): the optimizer itself
+    /// learns only what a step needs, and this neither changes it nor its random generator.
+    ///
+    /// `None` until there are r outcomes to learn from, and in spaces that are not continuous.
+    pub fn hypothesis(&self, random: &mut Random) -> Option<Vec<Interval>> {
+        let State { training, region, .. } = &self.state;
+        if !training.is_ready() || !self.space.is_continuous() {
+            return None;
+        }
+        let (positive, negatives) = training.draw_positive(random);
+        let mut classifier = Classifier::default();
+        Some(classifier.learn(&self.space, positive, negatives, region.as_ref(), random))
     }
 
     /// Draws a point from a learned box within the region, into `point`.

@@ -130,7 +130,7 @@ impl Resolved {
 
 impl Shrinking {
     /// gamma and rho, filled in and checked.
-    pub(super) fn resolve(&self, dimension: usize, budget: Option<u64>) -> Result<(f64, f64)> {
+    pub fn resolve(&self, dimension: usize, budget: Option<u64>) -> Result<(f64, f64)> {
         // Table 1 (gamma = 0.95, T = 30 n) is best where n rho is about 1.83: some 55 shrinks a run.
         let default_rho = match budget {
             Some(budget) => 55.0 / budget.max(1) as f64,
