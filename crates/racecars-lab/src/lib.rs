@@ -1,10 +1,14 @@
-//! Experiments with racecars: comparisons of algorithms on problems, and measurements of what the
-//! optimizers themselves cost.
+//! Experiments with racecars: the paper's, comparisons of algorithms on problems, and measurements of
+//! what the optimizers themselves cost.
 //!
-//! - [`bench`]: trials of algorithms on problems, side by side on all cores
+//! - [`bench`](mod@bench): trials of algorithms on problems, side by side on all cores
 //! - [`overhead`]: the cost of a step beside its floor
-//! - [`statistics`]: what is said about a list of numbers
+//! - [`paper`]: the paper's experiments as data, figures and one page
+//! - [`figures`]: curves and heat maps as SVG
+//! - [`statistics`]: what is said about lists of numbers
 
 pub mod bench;
+pub mod figures;
 pub mod overhead;
+pub mod paper;
 pub mod statistics;
