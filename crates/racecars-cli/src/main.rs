@@ -28,13 +28,15 @@ Examples:
   racecars solve shifted-rastrigin --dim 50 --json     the same for programs
   racecars bench --problem ackley,levy --dim 50,500 --budget 30n \\
                  --algorithm race-cars,sracos,random --trials 10
-  racecars overhead --dim 50,500,1000000               what a step costs, beside its floor";
+  racecars overhead --dim 50,500,1000000               what a step costs, beside its floor
+  racecars paper --quick                               the paper's experiments, as one page";
 
 #[derive(Subcommand)]
 enum Command {
     Solve(commands::solve::Solve),
     Bench(commands::bench::Bench),
     Overhead(commands::overhead::Overhead),
+    Paper(commands::paper::PaperCommand),
 }
 
 fn main() -> ExitCode {
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         Command::Solve(solve) => solve.run(),
         Command::Bench(bench) => bench.run(),
         Command::Overhead(overhead) => overhead.run(),
+        Command::Paper(paper) => paper.run(),
     };
     match result {
         Ok(code) => code,

@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod overhead;
+pub(crate) mod paper;
 pub(crate) mod solve;
 
 use anyhow::bail;
