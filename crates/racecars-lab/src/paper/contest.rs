@@ -113,6 +113,20 @@ fn takes(cell: &Cell) -> Result<(), String> {
     optimizer.map(drop).map_err(|error| error.to_string())
 }
 
+impl Contest {
+    /// A sentence on each algorithm that could not take part.
+    pub(super) fn left_out(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        for LeftOut { algorithm, reason } in self.panels.iter().flat_map(|panel| &panel.left_out) {
+            let sentence = format!("Without {}: {reason}.", written(algorithm));
+            if !sentences.contains(&sentence) {
+                sentences.push(sentence);
+            }
+        }
+        sentences
+    }
+}
+
 impl Panel {
     pub(super) fn of(arena: &Arena, trials: usize, results: &Results) -> Panel {
         let (cells, left_out) = arena.cells();

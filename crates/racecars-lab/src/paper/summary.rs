@@ -80,14 +80,8 @@ fn contest_table(contest: &Contest) -> String {
         }
         table.push('\n');
     }
-    let mut reasons: Vec<String> = Vec::new();
-    for left in contest.panels.iter().flat_map(|panel| &panel.left_out) {
-        let reason = format!("\nWithout {}: {}.\n", written(&left.algorithm), left.reason);
-        if !reasons.contains(&reason) {
-            reasons.push(reason);
-        }
-    }
-    table + &reasons.concat()
+    let absent = contest.left_out().into_iter();
+    table + &absent.map(|line| format!("\n{line}\n")).collect::<String>()
 }
 
 fn table1_table(table: &Table1) -> String {
