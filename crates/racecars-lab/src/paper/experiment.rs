@@ -56,7 +56,7 @@ impl Experiment {
     pub(super) fn title(self) -> &'static str {
         match self {
             Experiment::FigN50 => "Synthetic functions, n = 50",
-            Experiment::FigN500 => "Synthetic functions, n = 500",
+            Experiment::FigN500 => "Synthetic functions in many dimensions (n = 500 in the paper)",
             Experiment::Shifted => "Synthetic functions with the optimum shifted, n = 50",
             Experiment::Discontinuous => "Discontinuous functions, n = 50",
             Experiment::Mixed => "Mixed-integer problems",

@@ -50,7 +50,7 @@ fn chart(panel: &Panel) -> Svg {
         samples: thinned(&entry.curve()),
     };
     Chart {
-        title: panel.title(),
+        title: format!("{}, n = {}", panel.title(), panel.dim),
         x_label: "evaluations".into(),
         y_label: "best value so far".into(),
         curves: panel.algorithms.iter().map(curve).collect(),
