@@ -194,6 +194,22 @@ impl Problem {
         }
     }
 
+    /// Whether f(x) >= f(x*_1, .., x_i, .., x*_n) for every x and i, x* being the minimizer. Then a
+    /// set where f is at most some level lies in the box of its slices along the axes through x*.
+    ///
+    /// True of sums over coordinates, of which each is least at x*, and of Ackley, whose terms are;
+    /// moved or stepped too. Of the others it is not claimed.
+    pub fn is_above_its_slices(&self) -> bool {
+        match &self.landscape {
+            Landscape::Continuous(continuous) => {
+                let has_balls = matches!(continuous.jumps, Some(Jumps::Balls { .. }));
+                let is_mixing = matches!(continuous.function.name, "rosenbrock" | "griewank");
+                !has_balls && !is_mixing && continuous.rotation.is_none()
+            }
+            _ => false,
+        }
+    }
+
     /// The value at a point of the problem's space.
     pub fn evaluate(&self, point: Point<'_>) -> f64 {
         self.value_at(point.coordinates())
@@ -392,6 +408,27 @@ mod tests {
             [("levy", 1.0), ("sphere", f64::NAN), ("shifted-ackley", 5.0), ("mixed-ackley", 5.0)]
         {
             assert!(Problem::with_radius(name, 4, radius).is_err(), "{name} {radius}");
+        }
+    }
+
+    #[test]
+    fn problems_said_to_lie_above_their_slices_do() {
+        let mut random = Random::new(2);
+        let named = |name: &String| Problem::named(name, 5, 3).unwrap();
+        let (above, others): (Vec<_>, Vec<_>) =
+            all().iter().map(named).partition(|problem| problem.is_above_its_slices());
+        assert!(above.len() == 6 * 3 && others.iter().all(|problem| problem.name() != "ackley"));
+        for problem in above {
+            let mut point = vec![0.0; 5];
+            for _ in 0..500 {
+                problem.space().draw(&mut random, &mut point);
+                let value = problem.value_at(&point);
+                for i in 0..5 {
+                    let mut slice = problem.minimizer();
+                    slice[i] = point[i];
+                    assert!(value >= problem.value_at(&slice) - 1e-9, "{}", problem.name());
+                }
+            }
         }
     }
 

@@ -1,9 +1,11 @@
 //! One file per command.
 
 pub(crate) mod bench;
+mod measure;
 pub(crate) mod overhead;
 pub(crate) mod paper;
 pub(crate) mod solve;
+pub(crate) mod theory;
 
 use anyhow::bail;
 use clap::Args;
