@@ -29,6 +29,7 @@ Examples:
   racecars bench --problem ackley,levy --dim 50,500 --budget 30n \\
                  --algorithm race-cars,sracos,random --trials 10
   racecars overhead --dim 50,500,1000000               what a step costs, beside its floor
+  racecars paper --quick                               the paper's experiments, as one page
   racecars theory --dim 50                             the paper's query bounds, printed and corrected";
 
 #[derive(Subcommand)]
@@ -36,6 +37,7 @@ enum Command {
     Solve(commands::solve::Solve),
     Bench(commands::bench::Bench),
     Overhead(commands::overhead::Overhead),
+    Paper(commands::paper::PaperCommand),
     Theory(Box<commands::theory::Theory>),
 }
 
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Command::Solve(solve) => solve.run(),
         Command::Bench(bench) => bench.run(),
         Command::Overhead(overhead) => overhead.run(),
+        Command::Paper(paper) => paper.run(),
         Command::Theory(theory) => theory.run(),
     };
     match result {

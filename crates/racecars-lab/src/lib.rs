@@ -1,12 +1,16 @@
-//! Experiments with racecars: comparisons of algorithms on problems, and measurements of what the
-//! optimizers themselves cost.
+//! Experiments with racecars: the paper's, comparisons of algorithms on problems, and measurements of
+//! what the optimizers themselves cost.
 //!
 //! - [`mod@bench`]: trials of algorithms on problems, side by side on all cores
 //! - [`overhead`]: the cost of a step beside its floor
-//! - [`statistics`]: what is said about a list of numbers
+//! - [`paper`]: the paper's experiments as data, figures and one page
+//! - [`figures`]: curves and heat maps as SVG
+//! - [`statistics`]: what is said about lists of numbers
 //! - [`theory`]: what the theorems assume, measured in a run
 
 pub mod bench;
+pub mod figures;
 pub mod overhead;
+pub mod paper;
 pub mod statistics;
 pub mod theory;

@@ -131,6 +131,28 @@ impl Problem {
         Ok(Problem { name: name.to_string(), space, optimum: 0.0, landscape })
     }
 
+    /// The function of this name, without prefixes, on [-radius, radius]^n instead of [-10, 10]^n. The
+    /// domain must hold the optimum.
+    pub fn with_radius(name: &str, dimension: usize, radius: f64) -> Result<Problem, ProblemError> {
+        let mut problem = Problem::named(name, dimension, 0)?;
+        let function = FUNCTIONS.iter().find(|function| function.name == name);
+        let Some(Function { center, is_confined: false, .. }) = function else {
+            return Err(ProblemError(format!(
+                "problem `{name}` has one domain only; a radius is for the continuous functions \
+                 without prefixes, except schwefel"
+            )));
+        };
+        if !(radius.is_finite() && radius > center.abs()) {
+            return Err(ProblemError(format!(
+                "problem `{name}`: radius {radius} is not above {}, where the optimum is",
+                center.abs()
+            )));
+        }
+        problem.space = Space::cube(dimension, -radius, radius)
+            .map_err(|error| ProblemError(error.to_string()))?;
+        Ok(problem)
+    }
+
     /// The names without their prefixes.
     pub fn names() -> impl Iterator<Item = &'static str> {
         FUNCTIONS.iter().map(|function| function.name).chain(DISCRETE)
@@ -373,6 +395,20 @@ mod tests {
             |seed| Problem::named("shifted-rotated-levy", 9, seed).unwrap().value_at(&[1.0; 9]);
         assert_eq!(at(4), at(4));
         assert_ne!(at(4), at(5));
+    }
+
+    #[test]
+    fn a_radius_changes_the_domain_and_nothing_else() {
+        let problem = Problem::with_radius("ackley", 3, 25.0).unwrap();
+        problem.space().check(&[25.0, -25.0, 0.0]).unwrap();
+        assert!(problem.space().check(&[25.1, 0.0, 0.0]).is_err());
+        let same = Problem::named("ackley", 3, 0).unwrap();
+        assert_eq!(problem.value_at(&[1.0, 2.0, 3.0]), same.value_at(&[1.0, 2.0, 3.0]));
+        for (name, radius) in
+            [("levy", 1.0), ("sphere", f64::NAN), ("shifted-ackley", 5.0), ("mixed-ackley", 5.0)]
+        {
+            assert!(Problem::with_radius(name, 4, radius).is_err(), "{name} {radius}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 mod measure;
 pub(crate) mod overhead;
+pub(crate) mod paper;
 pub(crate) mod solve;
 pub(crate) mod theory;
 
