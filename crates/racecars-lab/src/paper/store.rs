@@ -2,8 +2,8 @@
 //! per cell.
 //!
 //! A file is found by its cell's settings, the version, and a probe of how algorithm and problem
-//! behave, so that a result never outlives the code that made it. A file that is damaged counts as not
-//! there.
+//! behave, which notices most changes of the code; whoever publishes figures begins with an empty
+//! directory all the same. A file that is damaged counts as not there.
 
 use super::cell::{Cell, Trial};
 use super::{PaperError, files};
@@ -83,7 +83,11 @@ impl Identity {
 /// A hash of what the cell's algorithm does on its problem in a short run.
 fn probe(cell: &Cell) -> Result<String, PaperError> {
     let (budget, most_dimensions) = PROBE;
-    let small = Cell { dim: cell.dim.min(most_dimensions), budget, ..cell.clone() };
+    // As many shrinks as in the cell, so that the region gets as small.
+    let stretch = cell.budget as f64 / budget as f64;
+    let shrinking = cell.shrinking.map(|(gamma, rho)| (gamma, (rho * stretch).min(1.0)));
+    let dim = cell.dim.min(most_dimensions);
+    let small = Cell { dim, budget, shrinking, ..cell.clone() };
     let problem = small.problem(0)?;
     let mut optimizer = small.algorithm()?.optimizer(problem.space(), Some(budget), 0)?;
     let mut values = String::new();
