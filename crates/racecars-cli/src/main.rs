@@ -28,6 +28,7 @@ Examples:
   racecars solve shifted-rastrigin --dim 50 --json     the same for programs
   racecars bench --problem ackley,levy --dim 50,500 --budget 30n \\
                  --algorithm race-cars,sracos,random --trials 10
+  racecars problem                                     the test problems there are
   racecars overhead --dim 50,500,1000000               what a step costs, beside its floor";
 
 #[derive(Subcommand)]
@@ -35,6 +36,7 @@ enum Command {
     Solve(commands::solve::Solve),
     Bench(commands::bench::Bench),
     Overhead(commands::overhead::Overhead),
+    Problem(commands::problem::Problem),
 }
 
 fn main() -> ExitCode {
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         Command::Solve(solve) => solve.run(),
         Command::Bench(bench) => bench.run(),
         Command::Overhead(overhead) => overhead.run(),
+        Command::Problem(problem) => problem.run(),
     };
     match result {
         Ok(code) => code,

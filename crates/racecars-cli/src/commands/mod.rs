@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod overhead;
+pub(crate) mod problem;
 pub(crate) mod solve;
 
 use anyhow::bail;
