@@ -1,0 +1,84 @@
+"""What is compared: problems, dimensions, budgets and seeds."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+PROBLEMS = (
+    "ackley",
+    "levy",
+    "rastrigin",
+    "sphere",
+    "rosenbrock",
+    "ellipsoid",
+    "shifted-ackley",
+    "shifted-rastrigin",
+    "shifted-rotated-ackley",
+    "shifted-rotated-rastrigin",
+)
+OURS = ("race-cars", "sracos", "de", "l-shade", "zo-adam", "cma-es", "sep-cma-es")
+
+# Slow peers get fewer seeds where the budget is above this.
+SMALL_BUDGET = 1000
+SLOW_SEEDS = 2
+
+
+@dataclass(frozen=True)
+class Section:
+    """One table: every method on these problems, in one dimension with one budget."""
+
+    title: str
+    problems: tuple[str, ...]
+    dim: int
+    budget: str
+    seeds: int
+    jobs: int
+    seconds: float
+    """The most that a trial of a peer may take."""
+    has_slow: bool = True
+
+    @property
+    def evaluations(self) -> int:
+        """The budget as a number; `100n` means 100 for each dimension."""
+        if self.budget.endswith("n"):
+            return max(1, round(float(self.budget[:-1]) * self.dim))
+        return int(float(self.budget))
+
+    def seeds_of(self, is_slow: bool) -> int:
+        if not is_slow or self.evaluations <= SMALL_BUDGET:
+            return self.seeds
+        return min(self.seeds, 1 if self.jobs == 1 else SLOW_SEEDS)
+
+
+def default(jobs: int) -> list[Section]:
+    overhead = ("ackley", "sphere", "shifted-rotated-rastrigin")
+    return [
+        Section("Many evaluations", PROBLEMS, 50, "100n", 5, jobs, 120),
+        Section("Few evaluations", PROBLEMS, 20, "300", 5, jobs, 120),
+        Section("Many coordinates", overhead, 500, "20n", 2, 1, 60),
+    ]
+
+
+def quick(jobs: int) -> list[Section]:
+    few = ("ackley", "rosenbrock", "shifted-rotated-rastrigin")
+    return [
+        Section("Few coordinates", few, 10, "50n", 2, jobs, 20),
+        Section("Many coordinates", ("ackley",), 500, "10n", 1, 1, 10, has_slow=False),
+    ]
+
+
+def chosen(options: argparse.Namespace) -> list[Section]:
+    """The sections that the options ask for."""
+    if options.quick:
+        return quick(options.jobs)
+    narrowing = (options.problems, options.dims, options.budget, options.seeds)
+    if not any(narrowing):
+        return default(options.jobs)
+    problems = tuple(options.problems.split(",")) if options.problems else PROBLEMS
+    dims = [int(dim) for dim in (options.dims or "50").split(",")]
+    budget, seeds = options.budget or "100n", options.seeds or 5
+    return [
+        Section("Comparison", problems, dim, budget, seeds, options.jobs, options.seconds)
+        for dim in dims
+    ]
