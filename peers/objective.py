@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable
@@ -17,7 +18,11 @@ class Stop(BaseException):
 
 
 class Objective:
-    """Calls a function until the budget or the time is used up, and keeps the best value."""
+    """Calls a function until the budget or the time is used up, and keeps the best value.
+
+    Time is processor time, which other processes do not disturb. All threads of an optimizer count,
+    so it must be kept from starting any that only wait.
+    """
 
     def __init__(
         self, function: Callable[[Vector], float], budget: int, seconds: float = math.inf
@@ -25,16 +30,17 @@ class Objective:
         self.budget = budget
         self.evaluations = 0
         self.best = math.inf
-        self.elapsed = 0.0
+        self.is_out_of_time = False
         self._outside = 0.0
-        self._left = time.process_time()
+        self._start = self._left = time.process_time()
         self._function = function
         self._seconds = seconds
-        self._start = time.perf_counter()
 
     def __call__(self, x: Any) -> float:
-        self._outside += time.process_time() - self._left
-        if self.evaluations >= self.budget or time.perf_counter() - self._start > self._seconds:
+        now = time.process_time()
+        self._outside += now - self._left
+        self.is_out_of_time = now - self._start > self._seconds
+        if self.is_out_of_time or self.evaluations >= self.budget:
             raise Stop
         value = self._function(np.asarray(x, dtype=float))
         self.evaluations += 1
@@ -44,19 +50,11 @@ class Objective:
 
     def run(self, optimizer: Callable[[Objective], None]) -> None:
         """Runs an optimizer until it returns or is stopped."""
-        self._start, self._left = time.perf_counter(), time.process_time()
-        try:
+        self._start = self._left = time.process_time()
+        with contextlib.suppress(Stop):
             optimizer(self)
-        except Stop:
-            pass
-        finally:
-            self.elapsed = time.perf_counter() - self._start
 
     @property
     def overhead_us(self) -> float:
-        """Microseconds of processor time per evaluation that were not spent in here.
-
-        Processor time, because other processes do not disturb it. All of the optimizer's threads
-        count, so it must be kept from starting any that only wait.
-        """
+        """Microseconds per evaluation that were not spent in here."""
         return 1e6 * self._outside / max(self.evaluations, 1)

@@ -58,7 +58,11 @@ def arguments() -> argparse.Namespace:
         help="trials at once; with 1 the overhead is measured undisturbed",
     )
     parser.add_argument(
-        "--seconds", metavar="S", type=float, default=120, help="the most for a trial of a peer"
+        "--seconds",
+        metavar="S",
+        type=float,
+        default=120,
+        help="the most processor time for a trial of a peer",
     )
     parser.add_argument("--quick", action="store_true", help="a small tour of two minutes")
     parser.add_argument("--out", metavar="DIR", type=Path, help="where the results are written")

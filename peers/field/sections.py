@@ -19,9 +19,8 @@ PROBLEMS = (
 )
 OURS = ("race-cars", "sracos", "de", "l-shade", "zo-adam", "cma-es", "sep-cma-es")
 
-# Slow peers get fewer seeds where the budget is above this.
+# Slow peers get one seed where the budget is above this.
 SMALL_BUDGET = 1000
-SLOW_SEEDS = 2
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Section:
     seeds: int
     jobs: int
     seconds: float
-    """The most that a trial of a peer may take."""
+    """The most processor time that a trial of a peer may take."""
     has_slow: bool = True
 
     @property
@@ -46,9 +45,7 @@ class Section:
         return int(float(self.budget))
 
     def seeds_of(self, is_slow: bool) -> int:
-        if not is_slow or self.evaluations <= SMALL_BUDGET:
-            return self.seeds
-        return min(self.seeds, 1 if self.jobs == 1 else SLOW_SEEDS)
+        return 1 if is_slow and self.evaluations > SMALL_BUDGET else self.seeds
 
 
 def default(jobs: int) -> list[Section]:

@@ -81,7 +81,7 @@ def run_job(job: Job) -> Trial:
         objective.run(lambda objective: peer.run(Run(section.dim, job.seed), objective))
     except Exception as error:
         note = said(error)
-    if not note and objective.elapsed > section.seconds:
+    if objective.is_out_of_time and objective.evaluations < section.evaluations:
         note = f"stopped after {section.seconds:g} s"
     trial = replace(blank_of(job), note=note)
     if objective.evaluations == 0:
