@@ -86,5 +86,5 @@ class Binary:
             text = f"there is no {self.path}; `cargo build --release` makes {DEFAULT}"
             raise BinaryError(text) from None
         except subprocess.CalledProcessError as error:
-            raise BinaryError(error.stderr.strip()) from None
+            raise BinaryError(error.stderr.strip().removeprefix("error: ")) from None
         return done.stdout

@@ -23,7 +23,7 @@ from peers.binary import Binary, BinaryError
 from peers.field import report, sections
 from peers.field.optimizers import PEERS, Peer
 from peers.field.sections import OURS, Section
-from peers.field.trials import REPEATS, Progress, Trial, jobs_of, run_ours, run_peers
+from peers.field.trials import REPEATS, Progress, Trial, jobs_of, left_out, run_ours, run_peers
 from peers.problems import load
 
 # Everybody gets one core: the linear algebra below NumPy would take all.
@@ -61,7 +61,6 @@ def arguments() -> argparse.Namespace:
         "--seconds",
         metavar="S",
         type=float,
-        default=120,
         help="the most processor time for a trial of a peer",
     )
     parser.add_argument("--quick", action="store_true", help="a small tour of two minutes")
@@ -76,7 +75,7 @@ def run_section(
     problems = [load(binary, name, section.dim, seed) for name in section.problems]
     jobs = jobs_of(section, problems, peers, seed)
     progress = Progress(section.title, len(jobs) + len(problems) * len(ours))
-    trials = []
+    trials = left_out(section, peers, seed)
     for problem in problems:
         for algorithm in ours:
             trials += run_ours(binary, section, problem.name, algorithm, seed)
@@ -122,16 +121,11 @@ def about(binary: Binary, peers: list[Peer]) -> list[str]:
     ]
 
 
-def missing(ours: list[str], known: list[str], peers: list[Peer]) -> list[str]:
-    lines = [f"{name}: not in this version of racecars" for name in ours if name not in known]
-    absent = [peer for peer in peers if version(peer.package) is None]
-    return lines + [f"{peer.name}: {peer.package} is not installed" for peer in absent]
-
-
 def is_whole(options: argparse.Namespace) -> bool:
     """Whether nothing is left out, so that the results may replace those in the repository."""
-    narrowing = (options.quick, options.problems, options.dims, options.budget, options.seeds)
-    return not any(narrowing) and options.peers is None and options.ours == ",".join(OURS)
+    changed = [options.quick, options.problems, options.dims, options.budget, options.peers]
+    changed += [options.seeds, options.seconds]
+    return not any(changed) and options.ours == ",".join(OURS)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -139,11 +133,12 @@ def run(options: argparse.Namespace) -> None:
     peers = chosen_peers(options.peers)
     wanted = options.ours.split(",")
     ours = [name for name in wanted if binary.knows(name)]
+    unknown = [name for name in wanted if name not in ours]
     todo = sections.chosen(options)
     trials: list[Trial] = []
     for section in todo:
         trials += run_section(section, binary, ours, peers, options.seed)
-    text = report.page(todo, trials, about(binary, peers), missing(wanted, ours, peers))
+    text = report.page(todo, trials, about(binary, peers), unknown)
     directory = options.out or Path("docs" if is_whole(options) else "target/field")
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "comparison.md").write_text(text)

@@ -17,8 +17,9 @@ from peers.problems import HIGH, LOW, Vector
 
 # The first step size of CMA-ES, a fifth of the domain's width.
 SIGMA = 4.0
-# TPE takes time that grows with the square of the evaluations.
+# TPE's time per evaluation grows with their number, that of Optuna's CMA-ES with the cube of n.
 MOST_FOR_TPE = 300
+MOST_DIM_FOR_OPTUNA = 100
 
 
 @dataclass(frozen=True)
@@ -126,11 +127,14 @@ class Peer:
     about: str
     is_slow: bool = False
     most: int | None = None
+    most_dim: int | None = None
 
-    def refuses(self, budget: int) -> str | None:
-        """Why it is not run with this budget, or `None` if it is."""
+    def refuses(self, dim: int, budget: int) -> str | None:
+        """Why it is not run in this dimension with this budget, or `None` if it is."""
         if self.most is not None and budget > self.most:
-            return f"only run with at most {self.most} evaluations"
+            return f"left out, because it is too slow for more than {self.most} evaluations"
+        if self.most_dim is not None and dim > self.most_dim:
+            return f"left out, because it is too slow for more than {self.most_dim} coordinates"
         return None
 
 
@@ -160,6 +164,7 @@ PEERS = {
             "cma-es",
             "Optuna's CmaEsSampler, sigma0 = 4",
             is_slow=True,
+            most_dim=MOST_DIM_FOR_OPTUNA,
         ),
         Peer(
             "optuna-tpe",

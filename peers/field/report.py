@@ -74,6 +74,9 @@ class Results:
         return sum(other < mean for other in others) + (others.count(mean) + 1) / 2
 
     def mean_rank(self, method: str) -> float:
+        """The mean over all problems; infinite where there is no result."""
+        if not self.of(method):
+            return math.inf
         return statistics.fmean(self.rank(method, problem) for problem in self.section.problems)
 
     def overhead(self, method: str) -> float:
@@ -87,7 +90,7 @@ class Results:
     def quality_table(self) -> str:
         header = ["method", "mean rank", *self.section.problems]
         rows = [
-            [self.label(method), f"{self.mean_rank(method):.1f}"]
+            [self.label(method), f"{self.mean_rank(method):.1f}" if self.of(method) else NONE]
             + [self.quality_cell(method, problem) for problem in self.section.problems]
             for method in sorted(self.methods, key=self.mean_rank)
         ]
@@ -134,10 +137,12 @@ class Results:
             if trial.note:
                 by_note[trial.method, trial.note].append(trial)
         for (method, note), trials in by_note.items():
+            if not self.of(method):
+                lines.append(f"{method}: {note}")
+                continue
             made = statistics.median(trial.evaluations for trial in trials)
             lines.append(
-                f"\\* {method}: {note} in {len(trials)} trials, with {made:g} of "
-                f"{self.section.evaluations} evaluations made"
+                f"\\* {method}: {note}; trials: {len(trials)}, evaluations made (median): {made:g}"
             )
         for method in self.methods:
             seeds = len({trial.seed for trial in self.trials if trial.method == method})
@@ -186,7 +191,7 @@ def unique(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def page(sections: list[Section], trials: list[Trial], about: list[str], missing: list[str]) -> str:
+def page(sections: list[Section], trials: list[Trial], about: list[str], unknown: list[str]) -> str:
     """The whole report."""
     results = [Results(section, trials) for section in sections]
     timed = [result for result in results if result.section.jobs == 1]
@@ -196,8 +201,7 @@ def page(sections: list[Section], trials: list[Trial], about: list[str], missing
         parts.append("\n".join(f"- {line}" for line in short_lines))
     parts += [result.text() for result in results]
     parts += ["## The others", peer_list(unique(trial.method for trial in trials))]
-    if missing:
-        parts.append("\n".join(f"- {line}" for line in missing))
+    parts += [f"Not in this version of racecars: {', '.join(unknown)}."] if unknown else []
     return "\n\n".join(parts) + "\n"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 PROBLEMS = (
     "ackley",
@@ -35,7 +35,6 @@ class Section:
     jobs: int
     seconds: float
     """The most processor time that a trial of a peer may take."""
-    has_slow: bool = True
 
     @property
     def evaluations(self) -> int:
@@ -61,21 +60,27 @@ def quick(jobs: int) -> list[Section]:
     few = ("ackley", "rosenbrock", "shifted-rotated-rastrigin")
     return [
         Section("Few coordinates", few, 10, "50n", 2, jobs, 20),
-        Section("Many coordinates", ("ackley",), 500, "10n", 1, 1, 10, has_slow=False),
+        Section("Many coordinates", ("ackley",), 500, "10n", 1, 1, 10),
     ]
 
 
 def chosen(options: argparse.Namespace) -> list[Section]:
     """The sections that the options ask for."""
-    if options.quick:
-        return quick(options.jobs)
-    narrowing = (options.problems, options.dims, options.budget, options.seeds)
-    if not any(narrowing):
-        return default(options.jobs)
-    problems = tuple(options.problems.split(",")) if options.problems else PROBLEMS
+    if options.dims or options.budget:
+        todo = own(options)
+    else:
+        todo = quick(options.jobs) if options.quick else default(options.jobs)
+    if options.problems:
+        todo = [replace(section, problems=tuple(options.problems.split(","))) for section in todo]
+    if options.seeds:
+        todo = [replace(section, seeds=options.seeds) for section in todo]
+    if options.seconds:
+        todo = [replace(section, seconds=options.seconds) for section in todo]
+    return todo
+
+
+def own(options: argparse.Namespace) -> list[Section]:
+    """A section for each dimension given."""
     dims = [int(dim) for dim in (options.dims or "50").split(",")]
-    budget, seeds = options.budget or "100n", options.seeds or 5
-    return [
-        Section("Comparison", problems, dim, budget, seeds, options.jobs, options.seconds)
-        for dim in dims
-    ]
+    budget = options.budget or "100n"
+    return [Section("Comparison", PROBLEMS, dim, budget, 5, options.jobs, 120) for dim in dims]

@@ -20,7 +20,7 @@ from peers.problems import Problem
 # How often progress is said where it cannot be overwritten.
 PERIOD = 10.0
 # Our trials are so short that another process disturbs all of one; the least of so many counts.
-REPEATS = 9
+REPEATS = 5
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,18 @@ def jobs_of(section: Section, problems: list[Problem], peers: list[Peer], seed: 
         Job(section, problem, peer.name, seed + trial)
         for problem in problems
         for peer in peers
-        if peer.refuses(section.evaluations) is None and (section.has_slow or not peer.is_slow)
+        if peer.refuses(section.dim, section.evaluations) is None
         for trial in range(section.seeds_of(peer.is_slow))
+    ]
+
+
+def left_out(section: Section, peers: list[Peer], seed: int) -> list[Trial]:
+    """An empty trial for each peer that this section does not run, with the reason."""
+    reasons = {peer.name: peer.refuses(section.dim, section.evaluations) for peer in peers}
+    return [
+        replace(blank(section, section.problems[0], name, seed, is_ours=False), note=reason)
+        for name, reason in reasons.items()
+        if reason is not None
     ]
 
 
