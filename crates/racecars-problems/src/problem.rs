@@ -28,6 +28,23 @@ pub struct Problem {
 #[error("{0}")]
 pub struct ProblemError(String);
 
+/// How a problem on reals is made from a function g of the same number of coordinates: the value at
+/// x is g(center + R (x - minimizer)), plus the jumps, if any.
+///
+/// A transformed Schwefel is not defined outside of [-10, 10]: arguments of g are clamped, and the
+/// squared lengths of what is cut off are added to the value.
+#[derive(Debug, Clone, Copy)]
+pub struct Transformation<'a> {
+    /// The name of g.
+    pub function: &'static str,
+    /// Where g is least, the same in every coordinate.
+    pub center: f64,
+    /// R; `None` for the identity.
+    pub rotation: Option<&'a Rotation>,
+    /// Whether jumps are added: see [`Problem::perturbation_at`].
+    pub has_jumps: bool,
+}
+
 enum Landscape {
     /// A function of reals, perhaps moved, turned and perturbed.
     Continuous(Box<Continuous>),
@@ -207,6 +224,19 @@ impl Problem {
                 !has_balls && !is_mixing && continuous.rotation.is_none()
             }
             _ => false,
+        }
+    }
+
+    /// How the problem is made from its function; `None` where there are discrete coordinates.
+    pub fn transformation(&self) -> Option<Transformation<'_>> {
+        match &self.landscape {
+            Landscape::Continuous(continuous) => Some(Transformation {
+                function: continuous.function.name,
+                center: continuous.function.center,
+                rotation: continuous.rotation.as_ref(),
+                has_jumps: continuous.jumps.is_some(),
+            }),
+            _ => None,
         }
     }
 
@@ -430,6 +460,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_transformation_says_how_to_evaluate_the_problem() {
+        let problem = Problem::named("stepped-shifted-rotated-levy", 6, 2).unwrap();
+        let transformation = problem.transformation().unwrap();
+        assert_eq!((transformation.function, transformation.has_jumps), ("levy", true));
+        let x = [1.0, -2.0, 3.0, -4.0, 5.0, -6.0];
+        let offset: Vec<f64> = x.iter().zip(problem.minimizer()).map(|(x, o)| x - o).collect();
+        let rows = transformation.rotation.unwrap().rows();
+        let turned = rows.map(|row| row.iter().zip(&offset).map(|(r, o)| r * o).sum::<f64>());
+        let z: Vec<f64> = turned.map(|t| transformation.center + t).collect();
+        let expected = functions::levy(&z) + problem.perturbation_at(&x);
+        assert!((problem.value_at(&x) - expected).abs() < 1e-9);
+        assert!(Problem::named("integer-sphere", 6, 2).unwrap().transformation().is_none());
     }
 
     /// The share of a run's evaluations that the jumps touch.

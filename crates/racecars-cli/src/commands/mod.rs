@@ -4,6 +4,7 @@ pub(crate) mod bench;
 mod measure;
 pub(crate) mod overhead;
 pub(crate) mod paper;
+pub(crate) mod problem;
 pub(crate) mod solve;
 pub(crate) mod theory;
 

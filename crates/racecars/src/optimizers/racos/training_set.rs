@@ -77,7 +77,7 @@ impl TrainingSet {
         let place = match replacing {
             Replacing::Worst => {
                 let ranked = || self.negatives.iter().enumerate();
-                let find = || ranked().max_by_key(|(_, negative)| negative.rank);
+                let find = || ranked().max_by(|(_, a), (_, b)| a.rank.cmp(&b.rank));
                 let place = self.worst.or_else(|| find().map(|(place, _)| place))?;
                 if !displaced.rank.beats(self.negatives[place].rank) {
                     self.worst = Some(place);
