@@ -1,0 +1,3 @@
+//! Optimizing external programs with racecars: study file, journal, workers, recovery.
+
+pub mod process;
