@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const REFRESH: Duration = Duration::from_millis(100);
 /// How often a plain line is printed, if nothing improves; improvements are printed more often.
 const PLAIN: Duration = Duration::from_secs(10);
-const IMPROVED: Duration = Duration::from_secs(1);
+const IMPROVED: Duration = Duration::from_secs(3);
 
 pub(crate) struct Live {
     bar: Option<ProgressBar>,

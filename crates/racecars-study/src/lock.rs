@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// A study that is ours until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -38,7 +38,7 @@ impl Lock {
         }
         // The number is for the message above, so it is no loss if the disk is full.
         let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-        Ok(Lock { _file: file })
+        Ok(Lock { file })
     }
 
     fn taken(folder: &Path, file: &mut File) -> Error {
@@ -54,6 +54,14 @@ impl Lock {
             folder.display()
         );
         Error::new(ErrorKind::Locked, message)
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a program that another thread is just starting has it open
+        // as well, for a moment.
+        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 

@@ -264,10 +264,16 @@ impl Plan {
         let (ours, theirs) = (as_map(self)?, as_map(old)?);
         for (key, value) in &ours {
             let was = theirs.get(key).unwrap_or(&serde_json::Value::Null);
+            if key == "space" && value != was {
+                let difference = parameters_differ(self.space()?, old.space()?);
+                return Err(Error::setting(format!(
+                    "{difference} in the study in {}. {ADVICE}",
+                    folder.display()
+                )));
+            }
             if value != was && !free.contains(&key.as_str()) {
                 return Err(Error::setting(format!(
-                    "{key} is {value}, but the study in {} was begun with {was}. Give the same, choose \
-                     another folder with --study, or begin afresh with --restart",
+                    "{key} is {value}, but the study in {} was begun with {was}. {ADVICE}",
                     folder.display()
                 )));
             }
@@ -279,6 +285,29 @@ impl Plan {
             )));
         }
         Ok(())
+    }
+}
+
+const ADVICE: &str =
+    "Give the same, choose another folder with --study, or begin afresh with --restart";
+
+/// The first difference of two spaces, in words.
+fn parameters_differ(ours: &Space, theirs: &Space) -> String {
+    for entry in ours.entries() {
+        match theirs.entries().iter().find(|other| other.name() == entry.name()) {
+            None => return format!("parameter `{}` is not", entry.name()),
+            Some(other)
+                if (other.domain(), other.array_len()) != (entry.domain(), entry.array_len()) =>
+            {
+                return format!("parameter `{}` has another range", entry.name());
+            }
+            Some(_) => {}
+        }
+    }
+    let is_missing = |name: &str| !ours.entries().iter().any(|entry| entry.name() == name);
+    match theirs.entries().iter().find(|entry| is_missing(entry.name())) {
+        Some(entry) => format!("parameter `{}` is missing, which is", entry.name()),
+        None => "the parameters are in another order".to_string(),
     }
 }
 
@@ -357,7 +386,8 @@ mod tests {
         assert!(error("command = 'other'").starts_with("command is"));
         let space = Settings::parse("[parameters]\nx = '0:11'").unwrap();
         let new = Plan::new(&space, Path::new("/base"), Some(&old)).unwrap();
-        assert!(new.check_continues(&old, Path::new("s")).is_err());
+        let error = new.check_continues(&old, Path::new("s")).unwrap_err().to_string();
+        assert!(error.starts_with("parameter `x` has another range in the study in s."), "{error}");
     }
 
     #[test]

@@ -224,6 +224,7 @@ impl Session<'_> {
     /// Evaluates what the optimizer proposes, beginning with what was asked before.
     fn search(&mut self) -> Result<Ended> {
         let mut queue: VecDeque<u64> = self.desk.pending().into();
+        let mut latest = None;
         loop {
             let winds_down = self.winds_down();
             self.fill(&mut queue, winds_down.is_some())?;
@@ -234,11 +235,13 @@ impl Session<'_> {
                 self.start(trial, None, self.desk.point(trial).unwrap_or_default().to_vec());
             }
             if self.busy == 0 {
+                self.show(latest, None);
                 return Ok(winds_down.unwrap_or_else(|| self.reason()));
             }
-            match self.wait()? {
-                Some(done) => self.settle(done)?,
-                None => self.show(None, None),
+            // Now that the workers have their next jobs.
+            self.show(latest.take(), None);
+            if let Some(done) = self.wait()? {
+                latest = self.settle(done)?;
             }
         }
     }
@@ -343,27 +346,22 @@ impl Session<'_> {
         }
     }
 
-    /// Enters what came of an evaluation; one that was stopped stays asked, and runs again.
-    fn settle(&mut self, done: Done) -> Result<()> {
+    /// Enters what came of an evaluation; one that was stopped stays asked, and runs again. Returns
+    /// what was told, and whether it is the best.
+    fn settle(&mut self, done: Done) -> Result<Option<(Tell, bool)>> {
         let Done { job, worker, report } = done;
         let report = match report {
             Ok(report) => report,
-            Err(Halt::Stopped) => return Ok(()),
+            Err(Halt::Stopped) => return Ok(None),
             Err(Halt::System(error)) => return Err(error),
         };
         let Report { verdict, attempts, seconds, values, stderr } = report;
         if let Some(number) = job.number {
             let value = verdict.feasible_value();
             let (trial, at) = (job.trial, now());
-            return self.desk.repeat(&Repeat {
-                trial,
-                number,
-                value,
-                outcome: verdict,
-                seconds,
-                worker,
-                at,
-            });
+            let repeat = Repeat { trial, number, value, outcome: verdict, seconds, worker, at };
+            self.desk.repeat(&repeat)?;
+            return Ok(None);
         }
         if let (Verdict::Failed { detail, .. }, None) = (&verdict, &self.first_failure) {
             self.first_failure = Some(self.describe(&job, detail, stderr.as_deref()));
@@ -374,8 +372,7 @@ impl Session<'_> {
         self.told += 1;
         self.failed += u64::from(tell.outcome.is_failure());
         let is_best = (self.desk.record().best.as_ref()).is_some_and(|best| best.trial == trial);
-        self.show(Some((&tell, is_best)), None);
-        Ok(())
+        Ok(Some((tell, is_best)))
     }
 
     fn describe(&self, job: &Job, detail: &str, stderr: Option<&str>) -> String {
@@ -392,7 +389,7 @@ impl Session<'_> {
         )
     }
 
-    fn show(&mut self, latest: Option<(&Tell, bool)>, confirming: Option<(u64, u64)>) {
+    fn show(&mut self, latest: Option<(Tell, bool)>, confirming: Option<(u64, u64)>) {
         let record = self.desk.record();
         let status = Status {
             evaluations: record.counts.told,
@@ -404,7 +401,7 @@ impl Session<'_> {
             busy: self.busy,
             jobs: self.jobs,
             elapsed: self.start.elapsed(),
-            latest,
+            latest: latest.as_ref().map(|(tell, is_best)| (tell, *is_best)),
             confirming,
         };
         (self.observe)(&status);

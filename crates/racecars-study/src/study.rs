@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 
 /// The name of a study's folder if none is given.
 pub const FOLDER: &str = "racecars-study";
+/// How long a run waits: a process that was killed can leave programs that it was just starting, which
+/// have the lock for a moment.
+const MOMENT: Duration = Duration::from_millis(500);
 /// How long asking and telling wait for another process that does the same.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -63,7 +66,7 @@ impl Study {
     /// Opens the study in `folder` to run it, or begins one there. Programs that a killed session
     /// left running are ended. `base` is the folder that commands are relative to.
     pub fn open(folder: &Path, settings: &Settings, base: &Path) -> Result<Study> {
-        let (folder, lock) = enter(folder, Duration::ZERO)?;
+        let (folder, lock) = enter(folder, MOMENT)?;
         orphans::kill(&folder);
         let mut evaluator = None;
         let mut desk = Desk::open(&folder, lock, |old| {
@@ -95,7 +98,7 @@ impl Study {
         if !path.exists() {
             return Ok(None);
         }
-        let (folder, _lock) = enter(folder, Duration::ZERO)?;
+        let (folder, _lock) = enter(folder, MOMENT)?;
         let names = (1..).map(|number| folder.join(format!("journal-{number}.jsonl")));
         let Some(aside) = names.into_iter().find(|name| !name.exists()) else { return Ok(None) };
         std::fs::rename(&path, &aside)

@@ -5,6 +5,7 @@ use crate::interrupt::{INTERRUPTED, request_on_interrupt};
 use crate::live::Live;
 use crate::output::{print, print_json};
 use clap::Args;
+use racecars::Value;
 use racecars_study::{Chosen, Direction, Study, Summary, units};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -128,7 +129,9 @@ fn line(name: &str, chosen: &Chosen, direction: Direction) -> String {
         Direction::Maximize => " (largest)",
     };
     match (chosen.value, chosen.infeasible) {
-        (Some(value), None) => format!("{name:<12} {value}{extreme} in trial {}", chosen.trial),
+        (Some(value), None) => {
+            format!("{name:<12} {}{extreme} in trial {}", Value::Real(value), chosen.trial)
+        }
         (_, Some(by)) => format!("{name:<12} infeasible by {by} in trial {}", chosen.trial),
         (None, None) => format!("{name:<12} none"),
     }
