@@ -40,6 +40,7 @@ mod outcome;
 mod parameter;
 mod plan;
 pub mod process;
+mod queue;
 mod record;
 mod session;
 mod study;
