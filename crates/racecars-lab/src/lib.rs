@@ -4,6 +4,7 @@
 //! - [`mod@bench`]: trials of algorithms on problems, side by side on all cores
 //! - [`overhead`]: the cost of a step beside its floor
 //! - [`paper`]: the paper's experiments as data, figures and one page
+//! - [`program`]: what a study adds to running a program, beside a bare loop
 //! - [`figures`]: curves and heat maps as SVG
 //! - [`statistics`]: what is said about lists of numbers
 //! - [`theory`]: what the theorems assume, measured in a run
@@ -12,5 +13,6 @@ pub mod bench;
 pub mod figures;
 pub mod overhead;
 pub mod paper;
+pub mod program;
 pub mod statistics;
 pub mod theory;

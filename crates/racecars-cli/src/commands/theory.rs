@@ -1,11 +1,11 @@
 //! `racecars theory`: the query bounds of the paper, and what they assume, measured.
 
 use super::{at_least_one, measure::Measure};
-use crate::budget::Budget;
 use crate::output::{print, print_json, short, table};
 use anyhow::bail;
 use clap::Args;
 use racecars::theory::{Bounds, Queries, Setting, Version, ln_ball, region};
+use racecars_study::Budget;
 use serde::Serialize;
 use std::process::ExitCode;
 

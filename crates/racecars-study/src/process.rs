@@ -1,0 +1,366 @@
+//! One run of an external program, in a process group of its own: its output is read as it comes, a
+//! time or memory limit ends the whole group, and nothing of the group is left behind.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use serde::{Deserialize, Serialize};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How much of standard output is kept: its end.
+const STDOUT_KEPT: usize = 1 << 20;
+/// How much of standard error is kept: its end.
+const STDERR_KEPT: usize = 1 << 14;
+/// The time between asking a group to end and killing it.
+const GRACE: Duration = Duration::from_secs(2);
+/// How often a run looks at its memory, and at whether it is to stop.
+const WATCH: Duration = Duration::from_millis(50);
+/// How long a run is left alone at first. A program that ends sooner wakes its watcher once, at its
+/// end; one that prints more than a pipe holds waits so long, once.
+const GLANCE: Duration = Duration::from_millis(4);
+
+/// A program to run.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Invocation {
+    /// The program and its arguments.
+    pub arguments: Vec<String>,
+    /// Variables added to the environment.
+    pub environment: Vec<(String, String)>,
+    /// What it reads on standard input.
+    pub input: Option<String>,
+    /// The folder that it runs in; this process's own if not given.
+    pub folder: Option<PathBuf>,
+}
+
+/// What a run may take.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Limits {
+    /// The longest time.
+    pub time: Option<Duration>,
+    /// The most resident memory of the whole group, in bytes.
+    pub memory: Option<u64>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// With an exit code; 0 is success.
+    Exit(i32),
+    /// By a signal.
+    Signal(i32),
+    /// It took too long.
+    Timeout,
+    /// It took too much memory.
+    Memory,
+    /// It could not be started, for this reason.
+    NotStarted(String),
+    /// It was stopped on request.
+    Stopped,
+}
+
+/// A run that has ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finished {
+    /// How it ended.
+    pub ending: Ending,
+    /// The end of its standard output.
+    pub stdout: String,
+    /// The end of its standard error.
+    pub stderr: String,
+    /// The time from start to end.
+    pub elapsed: Duration,
+}
+
+/// Runs a program to its end. When `stop` becomes true, the run is ended at once.
+pub fn run(invocation: &Invocation, limits: Limits, stop: &AtomicBool) -> Finished {
+    let start = Instant::now();
+    let mut running = match Running::start(invocation) {
+        Ok(running) => running,
+        Err(error) => {
+            let program = invocation.arguments.first().map_or("", String::as_str);
+            return Finished {
+                ending: Ending::NotStarted(format!("`{program}`: {error}")),
+                stdout: String::new(),
+                stderr: String::new(),
+                elapsed: start.elapsed(),
+            };
+        }
+    };
+    let ending = running.watch(start, limits, stop);
+    let elapsed = start.elapsed();
+    let ending = running.reap(ending);
+    Finished { ending, stdout: running.stdout.text(), stderr: running.stderr.text(), elapsed }
+}
+
+struct Running {
+    child: Child,
+    group: Option<Pid>,
+    /// Becomes readable when the child has ended.
+    ended: Option<rustix::fd::OwnedFd>,
+    input: Vec<u8>,
+    written: usize,
+    stdout: Tail,
+    stderr: Tail,
+}
+
+impl Running {
+    fn start(invocation: &Invocation) -> io::Result<Running> {
+        let Some((program, arguments)) = invocation.arguments.split_first() else {
+            return Err(io::Error::new(ErrorKind::InvalidInput, "no program is given"));
+        };
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .envs(invocation.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(if invocation.input.is_some() { Stdio::piped() } else { Stdio::null() })
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        if let Some(folder) = &invocation.folder {
+            command.current_dir(folder);
+        }
+        let child = spawn(&mut command)?;
+        if let Some(pipe) = &child.stdin {
+            set_nonblocking(pipe)?;
+        }
+        if let Some(pipe) = &child.stdout {
+            set_nonblocking(pipe)?;
+        }
+        if let Some(pipe) = &child.stderr {
+            set_nonblocking(pipe)?;
+        }
+        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let ended = group.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let input = invocation.input.clone().unwrap_or_default().into_bytes();
+        let (stdout, stderr) = (Tail::new(STDOUT_KEPT), Tail::new(STDERR_KEPT));
+        Ok(Running { child, group, ended, input, written: 0, stdout, stderr })
+    }
+
+    /// Feeds and reads the child until it ends; `Some` is why it was made to.
+    fn watch(&mut self, start: Instant, limits: Limits, stop: &AtomicBool) -> Option<Ending> {
+        let mut why: Option<(Ending, Instant)> = None;
+        let mut is_killed = false;
+        let mut looked = start;
+        self.feed();
+        let mut has_ended = self.has_ended(limits.time.map_or(GLANCE, |limit| limit.min(GLANCE)));
+        loop {
+            if has_ended || self.has_ended(Duration::ZERO) {
+                return why.map(|(ending, _)| ending);
+            }
+            if let Some((_, since)) = &why {
+                let is_impatient = stop.load(Ordering::Relaxed) || since.elapsed() >= GRACE;
+                if !is_killed && is_impatient {
+                    self.signal(Signal::KILL);
+                    is_killed = true;
+                }
+            } else {
+                // A flood of output wakes this loop often; looking at memory takes time.
+                let is_due = looked.elapsed() >= WATCH / 2;
+                if is_due {
+                    looked = Instant::now();
+                }
+                why = (self.overstep(start, limits, is_due, stop))
+                    .map(|ending| (ending, Instant::now()));
+                match &why {
+                    Some((Ending::Stopped | Ending::Memory, _)) => {
+                        self.signal(Signal::KILL);
+                        is_killed = true;
+                    }
+                    Some(_) => self.signal(Signal::TERM),
+                    None => {}
+                }
+            }
+            let left = match (&why, limits.time) {
+                (None, Some(limit)) => limit.saturating_sub(start.elapsed()),
+                _ => WATCH,
+            };
+            has_ended = self.wait(left.clamp(Duration::from_millis(1), WATCH));
+        }
+    }
+
+    /// Whether a limit is overstepped, or the run is to stop.
+    fn overstep(
+        &self,
+        start: Instant,
+        limits: Limits,
+        looks_at_memory: bool,
+        stop: &AtomicBool,
+    ) -> Option<Ending> {
+        if stop.load(Ordering::Relaxed) {
+            return Some(Ending::Stopped);
+        }
+        if limits.time.is_some_and(|limit| start.elapsed() >= limit) {
+            return Some(Ending::Timeout);
+        }
+        let (limit, group) = (limits.memory.filter(|_| looks_at_memory)?, self.group?);
+        (memory_of_group(group) > limit).then_some(Ending::Memory)
+    }
+
+    /// Waits until something can be read or written, the child ends, or `longest` has passed. Whether
+    /// the child is known to have ended.
+    fn wait(&mut self, longest: Duration) -> bool {
+        let timeout = Timespec { tv_sec: 0, tv_nsec: longest.subsec_nanos().into() };
+        let has_ended = {
+            let mut descriptors = Vec::with_capacity(4);
+            if let Some(ended) = &self.ended {
+                descriptors.push(PollFd::new(ended, PollFlags::IN));
+            }
+            if let Some(pipe) = &self.child.stdout {
+                descriptors.push(PollFd::new(pipe, PollFlags::IN));
+            }
+            if let Some(pipe) = &self.child.stderr {
+                descriptors.push(PollFd::new(pipe, PollFlags::IN));
+            }
+            if let Some(pipe) = &self.child.stdin {
+                descriptors.push(PollFd::new(pipe, PollFlags::OUT));
+            }
+            // An interrupted wait is a short one.
+            let _ = poll(&mut descriptors, Some(&timeout));
+            self.ended.is_some()
+                && descriptors.first().is_some_and(|ended| !ended.revents().is_empty())
+        };
+        self.feed();
+        self.read();
+        has_ended
+    }
+
+    /// Writes what standard input takes, and closes it at the end.
+    fn feed(&mut self) {
+        let Some(pipe) = &mut self.child.stdin else { return };
+        while self.written < self.input.len() {
+            match pipe.write(&self.input[self.written..]) {
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                // The program does not want to read it.
+                Err(_) => break,
+            }
+        }
+        self.child.stdin = None;
+    }
+
+    fn read(&mut self) {
+        if let Some(pipe) = &mut self.child.stdout
+            && !self.stdout.fill(pipe)
+        {
+            self.child.stdout = None;
+        }
+        if let Some(pipe) = &mut self.child.stderr
+            && !self.stderr.fill(pipe)
+        {
+            self.child.stderr = None;
+        }
+    }
+
+    /// Whether the child has ended, or does within `patience`; it is not reaped yet, so that its
+    /// group's number stays its own.
+    fn has_ended(&mut self, patience: Duration) -> bool {
+        match &self.ended {
+            Some(ended) => {
+                let mut descriptor = [PollFd::new(ended, PollFlags::IN)];
+                let timeout = Timespec { tv_sec: 0, tv_nsec: patience.subsec_nanos().into() };
+                poll(&mut descriptor, Some(&timeout)).is_ok_and(|ready| ready > 0)
+            }
+            None => !matches!(self.child.try_wait(), Ok(None)),
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group {
+            // A group that is gone needs no signal.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+
+    /// Reads what is left, kills what is left of the group, and reaps the child.
+    fn reap(&mut self, why: Option<Ending>) -> Ending {
+        self.read();
+        self.signal(Signal::KILL);
+        let status = self.child.wait();
+        match (why, status) {
+            (Some(ending), _) => ending,
+            (None, Err(error)) => Ending::NotStarted(error.to_string()),
+            (None, Ok(status)) => match (status.code(), status.signal()) {
+                (Some(code), _) => Ending::Exit(code),
+                (None, signal) => Ending::Signal(signal.unwrap_or_default()),
+            },
+        }
+    }
+}
+
+/// Starts a command. A program that was written a moment ago may still count as being written, if
+/// another thread was just then starting one of its own; that passes.
+fn spawn(command: &mut Command) -> io::Result<Child> {
+    for _ in 0..20 {
+        match command.spawn() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            result => return result,
+        }
+    }
+    command.spawn()
+}
+
+fn set_nonblocking(pipe: impl AsFd) -> io::Result<()> {
+    // A pipe of our own has no other flags to keep.
+    fcntl_setfl(&pipe, OFlags::NONBLOCK)?;
+    Ok(())
+}
+
+/// The resident memory of all processes of a group, in bytes.
+fn memory_of_group(group: Pid) -> u64 {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return 0 };
+    let page = rustix::param::page_size() as u64;
+    let resident = |folder: PathBuf| -> Option<u64> {
+        let stat = std::fs::read_to_string(folder.join("stat")).ok()?;
+        // After the name, which is in parentheses and may hold anything: state, parent, group, ...
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        let its_group: i32 = fields.get(2)?.parse().ok()?;
+        let pages: u64 = fields.get(21)?.parse().ok()?;
+        (its_group == group.as_raw_nonzero().get()).then_some(pages * page)
+    };
+    processes.flatten().filter_map(|entry| resident(entry.path())).sum()
+}
+
+/// The end of a stream of bytes.
+struct Tail {
+    bytes: Vec<u8>,
+    kept: usize,
+}
+
+impl Tail {
+    fn new(kept: usize) -> Self {
+        Tail { bytes: Vec::new(), kept }
+    }
+
+    /// Reads what there is, or a good part of a flood; false at the end of the stream.
+    fn fill(&mut self, stream: &mut impl Read) -> bool {
+        let mut buffer = [0; 16384];
+        for _ in 0..64 {
+            match stream.read(&mut buffer) {
+                Ok(0) => return false,
+                Ok(count) => {
+                    self.bytes.extend_from_slice(&buffer[..count]);
+                    if self.bytes.len() > 2 * self.kept {
+                        self.bytes.drain(..self.bytes.len() - self.kept);
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return error.kind() == ErrorKind::WouldBlock,
+            }
+        }
+        true
+    }
+
+    fn text(&self) -> String {
+        let from = self.bytes.len().saturating_sub(self.kept);
+        String::from_utf8_lossy(&self.bytes[from..]).into_owned()
+    }
+}
