@@ -2,6 +2,7 @@
 //! space with discrete coordinates are taken, and what a tell must satisfy.
 
 use super::Candidate;
+use super::saved::ROOM;
 use crate::error::{Error, ErrorKind, Result};
 use crate::random::Random;
 use crate::space::{Seen, Space};
@@ -19,6 +20,11 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
+    /// The id of the next candidate.
+    pub(super) fn next_id(&self) -> u64 {
+        self.next_id
+    }
+
     pub(super) fn told(&self) -> u64 {
         self.told
     }
@@ -102,7 +108,6 @@ impl Ledger {
 
     /// Whether a saved state holds books such as these methods keep, with room to go on.
     pub(super) fn is_sound(&self, space: &Space) -> bool {
-        const ROOM: u64 = 1 << 62;
         self.next_id < ROOM
             && self.told < ROOM
             && self.pending.is_sorted_by(|a, b| a < b)

@@ -12,6 +12,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::space::Space;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+/// Counters of a saved state must leave room to go on counting.
+pub(super) const ROOM: u64 = 1 << 62;
+
 const MAGIC: &[u8; 8] = b"RACECARS";
 const VERSION: u16 = 1;
 /// Magic, version, checksum.

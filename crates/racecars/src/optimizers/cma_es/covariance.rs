@@ -5,6 +5,7 @@
 //! then (section B.2 of the tutorial): in between, C learns while B and D stay. All products are
 //! those of matrices, blocked and in one thread, so the order of no sum depends on anything but sizes.
 
+use super::super::saved::ROOM;
 use crate::random::Random;
 use faer::diag::DiagMut;
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -213,8 +214,9 @@ impl Covariance {
     /// Whether this could be the covariance of so many coordinates.
     pub(super) fn is_sound(&self, dimension: usize, separable: bool) -> bool {
         match self {
-            Covariance::Full(Full { matrix, basis, axes, .. }) => {
+            Covariance::Full(Full { matrix, basis, axes, stale }) => {
                 !separable
+                    && *stale < ROOM
                     && axes.len() == dimension
                     && matrix.len() == dimension * dimension
                     && basis.len() == matrix.len()

@@ -1,6 +1,7 @@
 //! The search distribution N(m, sigma² C) and one step of its evolution: eqs. (41) to (47) of the
 //! tutorial, with the names of its figure 6.
 
+use super::super::saved::ROOM;
 use super::covariance::{Covariance, Degenerate, Workspace, squared};
 use super::parameters::Parameters;
 use serde::{Deserialize, Serialize};
@@ -147,6 +148,7 @@ impl Distribution {
         vectors.iter().all(|v| v.len() == dimension && v.iter().all(|x| x.is_finite()))
             && self.sigma > 0.0
             && self.sigma.is_finite()
+            && self.generation < ROOM
             && self.covariance.is_sound(dimension, separable)
     }
 }

@@ -4,6 +4,7 @@
 //! many of a matrix and a vector; whoever asks for more gets more; candidates that never come back
 //! are forgotten with the generation, or when they are too many.
 
+use super::super::saved::ROOM;
 use crate::outcome::Rank;
 use serde::{Deserialize, Serialize};
 
@@ -173,15 +174,19 @@ impl Generation {
     /// Whether this could be a generation of so many, `asked` candidates into the run.
     pub(super) fn is_sound(&self, n: usize, lambda: usize, asked: u64) -> bool {
         let told = self.columns.iter().filter(|column| matches!(column.status, Status::Told(_)));
-        let is_known_id =
-            |column: &Column| !matches!(column.status, Status::Out(id) if id >= asked);
+        let is_possible = |column: &Column| match column.status {
+            Status::Out(id) => id < asked,
+            Status::Told(rank) => rank.is_sound(),
+            _ => true,
+        };
         self.columns.len().checked_mul(n) == Some(self.steps.len())
             && self.steps.iter().all(|y| y.is_finite())
             && self.columns.iter().all(|c| c.length.is_finite() && c.length >= 0.0)
-            && self.columns.iter().all(is_known_id)
+            && self.columns.iter().all(is_possible)
             && told.count() == self.told
             && self.told < lambda
             && self.next <= self.columns.len()
+            && (self.strays as u64) < ROOM
     }
 }
 

@@ -38,7 +38,7 @@ pub use stopping::Stop;
 use super::ledger::Ledger;
 use super::{Best, Candidate, Optimizer, saved};
 use crate::classify::Sample;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::outcome::{Outcome, Rank};
 use crate::random::Random;
 use crate::space::Space;
@@ -122,19 +122,20 @@ impl Cma {
     pub(super) fn restore(space: Space, state: State) -> Result<Self> {
         let settings = &state.settings;
         settings.check(&space)?;
-        if let Some(best) = &state.best {
-            space.check(&best.point)?;
-        }
         let n = space.dimension();
         let State { schedule, distribution, generation, history, asked, .. } = &state;
-        let is_sound = schedule.is_sound(settings, Resolved::most(n))
+        let is_best = |best: &Sample| best.is_sound(&space) && !best.rank.is_failure();
+        let is_sound = state.random.is_alive()
+            && state.ledger.is_sound(&space)
+            && state.ledger.next_id() == *asked
+            && schedule.is_sound(settings, Resolved::most(n))
             && distribution.is_sound(n, settings.separable)
             && generation.is_sound(n, schedule.population, *asked)
             && history.is_sound()
             && state.from.iter().all(|from| from <= asked)
-            && state.best.as_ref().is_none_or(|best| best.key == space.key(&best.point));
+            && state.best.as_ref().is_none_or(is_best);
         if !is_sound {
-            return Err(Error::saved("the saved state contradicts itself"));
+            return Err(saved::unsound());
         }
         Ok(Cma::assemble(space, state))
     }

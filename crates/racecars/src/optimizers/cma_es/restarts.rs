@@ -2,6 +2,7 @@
 //! Hansen, "A restart CMA evolution strategy with increasing population size", 2005), or BIPOP
 //! (Hansen, "Benchmarking a bi-population CMA-ES on the BBOB-2009 function testbed", 2009).
 
+use super::super::saved::ROOM;
 use super::settings::{Resolved, Restarts};
 use crate::random::Random;
 use serde::{Deserialize, Serialize};
@@ -95,6 +96,9 @@ impl Schedule {
             && (settings.population..=most).contains(&self.large)
             && self.sigma > 0.0
             && self.sigma <= settings.sigma
+            && [self.restarts, self.evaluations, self.used_large, self.used_small, self.last_large]
+                .iter()
+                .all(|&count| count < ROOM)
     }
 }
 

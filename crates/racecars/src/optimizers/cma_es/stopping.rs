@@ -161,6 +161,7 @@ impl History {
             && self.spread.is_finite()
             && self.spread >= 0.0
             && self.worst.is_none_or(f64::is_finite)
+            && self.failed <= MOST_FAILED
     }
 }
 
