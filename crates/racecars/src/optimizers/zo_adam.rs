@@ -247,7 +247,8 @@ impl Descent {
     /// Writes a perturbed iterate.
     fn perturb(&mut self, point: &mut [f64]) {
         let State { random, iterate, step, .. } = &mut self.state;
-        let length = fill_normal(point, random).sqrt().max(f64::MIN_POSITIVE);
+        random.fill_normal(point);
+        let length = point.iter().map(|x| x * x).sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
         let scale = step.smoothing / length;
         for (x, center) in point.iter_mut().zip(iterate.iter()) {
             *x = (center + scale * *x).clamp(0.0, 1.0);
@@ -385,27 +386,6 @@ fn scale_up(space: &Space, point: &mut [f64]) {
         let axis = space.axis(range.start);
         point[range].iter_mut().for_each(|x| *x = axis.at(*x));
     }
-}
-
-/// Fills `point` with independent standard normals, and returns their sum of squares. Marsaglia's
-/// polar method, both of each pair.
-fn fill_normal(point: &mut [f64], random: &mut Random) -> f64 {
-    let mut sum = 0.0;
-    for pair in point.chunks_mut(2) {
-        loop {
-            let (u, v) = (2.0 * random.unit() - 1.0, 2.0 * random.unit() - 1.0);
-            let s = u * u + v * v;
-            if s > 0.0 && s < 1.0 {
-                let scale = (-2.0 * s.ln() / s).sqrt();
-                for (x, u) in pair.iter_mut().zip([u, v]) {
-                    *x = u * scale;
-                    sum += *x * *x;
-                }
-                break;
-            }
-        }
-    }
-    sum
 }
 
 impl Optimizer for Descent {

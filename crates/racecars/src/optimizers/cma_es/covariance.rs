@@ -92,7 +92,7 @@ impl Covariance {
             Covariance::Full(full) => {
                 let count = steps.len() / n;
                 work.left.resize(steps.len(), 0.0);
-                normals(random, &mut work.left);
+                random.fill_normal(&mut work.left);
                 for z in work.left.chunks_exact_mut(n) {
                     length(squared(z));
                     z.iter_mut().zip(&full.axes).for_each(|(z, d)| *z *= d);
@@ -102,7 +102,7 @@ impl Covariance {
                 matmul(steps, Accum::Replace, full.basis(), scaled, 1.0, Par::Seq);
             }
             Covariance::Diagonal(variances) => {
-                normals(random, steps);
+                random.fill_normal(steps);
                 for y in steps.chunks_exact_mut(n) {
                     length(squared(y));
                     y.iter_mut().zip(variances).for_each(|(y, variance)| *y *= variance.sqrt());
@@ -317,32 +317,13 @@ pub(super) fn squared(x: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + rest.iter().map(|x| x * x).sum::<f64>()
 }
 
-/// Fills `out` with standard normal numbers (Marsaglia's polar method, both of each pair).
-fn normals(random: &mut Random, out: &mut [f64]) {
-    let mut pair = || loop {
-        let (u, v) = (2.0 * random.unit() - 1.0, 2.0 * random.unit() - 1.0);
-        let s = u * u + v * v;
-        if s > 0.0 && s < 1.0 {
-            let factor = (-2.0 * s.ln() / s).sqrt();
-            return (u * factor, v * factor);
-        }
-    };
-    let (pairs, rest) = out.as_chunks_mut::<2>();
-    for two in pairs {
-        *two = pair().into();
-    }
-    if let [last] = rest {
-        *last = pair().0;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn steps(n: usize, count: usize, seed: u64) -> Vec<f64> {
         let mut steps = vec![0.0; n * count];
-        normals(&mut Random::new(seed), &mut steps);
+        Random::new(seed).fill_normal(&mut steps);
         steps
     }
 
