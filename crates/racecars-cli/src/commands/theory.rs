@@ -88,6 +88,8 @@ struct Report {
     budget: u64,
     target_log10: f64,
     shrinks_allowed: f64,
+    /// To be added to the proved failure if nothing is assumed after these shrinks.
+    exhausted_failure: f64,
     printed_mean_holds: bool,
     printed_mean_least_rho: f64,
     uniform: Bound,
@@ -194,6 +196,7 @@ impl Theory {
             budget,
             target_log10: setting.ln_target / std::f64::consts::LN_10,
             shrinks_allowed: bounds.shrinks_allowed(),
+            exhausted_failure: bounds.exhausted_failure(),
             printed_mean_holds: region::printed_mean_holds(gamma, rho, dimension),
             printed_mean_least_rho: region::least_rho(gamma, dimension),
             uniform: Bound::new(bounds.uniform(), None),
@@ -243,9 +246,11 @@ fn show(report: &Report) -> anyhow::Result<()> {
     if *rho > 0.0 && report.shrinks_allowed.is_finite() {
         print(format!(
             "That hypotheses hold the share eta of the target allows at most {:.1} shrinks, on average \
-             {} steps.",
+             {} steps.\nAfter that the bounds count on hypotheses within the target. With nothing assumed \
+             there,\n{} is to be added to the failure of the last row.",
             report.shrinks_allowed,
-            short((report.shrinks_allowed / rho).ceil())
+            short((report.shrinks_allowed / rho).ceil()),
+            probability(report.exhausted_failure)
         ))?;
     }
     let least = report.printed_mean_least_rho;

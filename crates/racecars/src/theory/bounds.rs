@@ -1,7 +1,7 @@
 //! The bounds of Theorems 2 and 3, printed and corrected.
 //!
 //! Both proofs go the same way. If step t, given all before, hits the target with probability at
-//! least h_t, then T queries of which r are uniform all miss with probability at most
+//! least h_t, a number, then T queries of which r are uniform all miss with probability at most
 //! exp(-(r |Omega_eps| + sum of h_t)), since 1 - h <= exp(-h). So the bound is the least T with
 //!
 //! r |Omega_eps| + sum_{t=r+1..T} h_t >= ln(1/delta).
@@ -15,6 +15,9 @@ use super::setting::Setting;
 use super::{logs, region};
 use crate::error::Result;
 
+/// How many factors [`Bounds::exhausted_failure`] multiplies at most.
+const MOST_FACTORS: f64 = 1e6;
+
 /// The versions of Theorem 3, each with one more mistake of its proof mended.
 ///
 /// With j = t - r, the proof claims that step t draws from a hypothesis of mean measure at most q^-j,
@@ -23,7 +26,7 @@ use crate::error::Result;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// As printed: the sum of q^j over j = 1..N is taken for N (q + q^N) / 2, as if it were
-    /// arithmetic. The sum is convex in j, so that is too much, and the bound too small.
+    /// arithmetic. The terms are convex in j, so that is too much, and the bound too small.
     Printed,
     /// With the geometric sum, q (q^N - 1) / (q - 1).
     Sum,
@@ -36,7 +39,9 @@ pub enum Version {
     /// h(K) = lambda min(1, eta |Omega_eps| / min(p, gamma^(n K))) + (1 - lambda) |Omega_eps|. So they
     /// miss with probability at most the mean of that. The proof puts the mean into the exponent,
     /// which is less (Jensen's inequality): a run that happens not to shrink for long is what fails.
-    /// This one is a theorem, and it is computed exactly wherever that is feasible.
+    /// This one is a theorem, and it is computed exactly wherever that is feasible. It assumes that a
+    /// hypothesis holds the share eta of the target or, once the region is too small for that, lies
+    /// in the target; [`Bounds::exhausted_failure`] is the price of assuming nothing from there on.
     Proved,
 }
 
@@ -138,6 +143,32 @@ impl Bounds {
     pub fn shrinks_allowed(&self) -> f64 {
         let Setting { eta, gamma, dimension, ln_target, .. } = self.setting;
         (eta.ln() + ln_target) / (dimension as f64 * gamma.ln())
+    }
+
+    /// A bound on the probability that a run has used up the [`Bounds::shrinks_allowed`] and still
+    /// found no point of the target. If nothing is assumed about hypotheses from there on, this is to
+    /// be added to the failure of [`Version::Proved`].
+    ///
+    /// A run that has shrunk k times hits with probability h(k) a step and shrinks on with
+    /// probability rho, before it draws. So it leaves k without a hit with probability
+    /// rho / (1 - (1 - rho) (1 - h(k))), times 1 - h(k) for the draw it came with if k > 0.
+    pub fn exhausted_failure(&self) -> f64 {
+        let Setting { rho, ln_target, training_size, .. } = self.setting;
+        let allowed = self.shrinks_allowed();
+        if rho == 0.0 || !allowed.is_finite() {
+            return 0.0;
+        }
+        let last = allowed.floor();
+        let ln_factor = |before_last: u64| {
+            let k = last - before_last as f64;
+            let hits = self.setting.hits_after(k);
+            let arriving = if k > 0.0 { 1.0 - hits } else { 1.0 };
+            // 1 - (1 - rho) (1 - h), without the loss of a small h.
+            (rho * arriving / (rho + (1.0 - rho) * hits)).ln()
+        };
+        // Leaving the first ones out, where there are too many, makes the product larger.
+        let ln_failure: f64 = (0..=last.min(MOST_FACTORS) as u64).map(ln_factor).sum();
+        (ln_failure - training_size as f64 * ln_target.exp()).exp()
     }
 
     /// The least T such that the initial draws and the `ln_hits` of T - r steps are enough.

@@ -116,6 +116,57 @@ fn the_proved_bound_holds_in_simulated_runs_and_the_others_need_not() {
 }
 
 #[test]
+fn without_the_sure_hits_at_the_end_a_run_fails_as_often_as_the_shrinks_run_out() {
+    // Runs that hit as assumed while the region can hold the share eta, and not at all afterwards.
+    let simulated = |setting: &Setting, allowed: f64| {
+        let mut random = Random::new(7);
+        let target = setting.ln_target.exp();
+        let runs = 40_000;
+        let failures = (0..runs).filter(|_| {
+            let mut shrinks = 0.0;
+            let missed = (0..setting.training_size).all(|_| !random.chance(target));
+            missed
+                && loop {
+                    shrinks += f64::from(u8::from(random.chance(setting.rho)));
+                    if shrinks > allowed {
+                        break true;
+                    }
+                    let measure = setting.gamma.powf(setting.dimension as f64 * shrinks);
+                    let drawn = random.chance(setting.lambda);
+                    let held = setting.eta * target / measure.min(setting.p);
+                    if random.chance(if drawn { held } else { target }) {
+                        break false;
+                    }
+                }
+        });
+        failures.count() as f64 / f64::from(runs)
+    };
+    let coarse = Setting { gamma: 0.4, rho: 0.2, ln_target: 1e-2f64.ln(), ..small() };
+    let once = Setting { gamma: 0.1, ..coarse };
+    let narrow = Setting { p: 0.2, ..coarse };
+    for (setting, shrinks) in [(coarse, 1.9), (once, 0.8), (narrow, 1.9), (small(), 14.8)] {
+        let bounds = Bounds::new(setting).unwrap();
+        let allowed = bounds.shrinks_allowed();
+        assert!((allowed - shrinks).abs() < 0.1, "{allowed}");
+        let (failure, bound) = (simulated(&setting, allowed), bounds.exhausted_failure());
+        assert!((failure - bound).abs() < 0.01, "{failure} {bound}");
+        // The closed form: rho / h(kappa), and h(kappa) is above lambda gamma^n.
+        let least = setting.lambda * setting.gamma.powi(3);
+        assert!(bound <= setting.rho / least);
+    }
+    let bounds = Bounds::new(Setting::default()).unwrap();
+    assert!((bounds.exhausted_failure() - 0.0845).abs() < 1e-4, "docs/theory.md has it");
+    // Nothing to run out of.
+    for setting in [Setting { rho: 0.0, ..small() }, Setting { eta: 0.0, ..small() }] {
+        assert_eq!(Bounds::new(setting).unwrap().exhausted_failure(), 0.0);
+    }
+    // More shrinks than can be counted one by one.
+    let fine = Setting { gamma: 1.0 - 1e-16, ..small() };
+    let failure = Bounds::new(fine).unwrap().exhausted_failure();
+    assert!((0.0..=1e-9).contains(&failure), "{failure}");
+}
+
+#[test]
 fn without_shrinking_all_are_the_bound_of_sracos() {
     let bounds = Bounds::new(Setting { rho: 0.0, ..small() }).unwrap();
     for version in Version::ALL {

@@ -4,7 +4,7 @@
 //! The number of shrinks K is a Markov chain that goes up by one with probability rho. With v_k the
 //! probability to have shrunk k times and missed so far (or rather a bound on it), a step is
 //! v_k <- exp(-h_k) ((1 - rho) v_k + rho v_(k-1)). From some k on h_k stays the same, since draws
-//! cannot do better than always hit, so the chain is finite.
+//! cannot do better than always hit, so the chain is finite; its last state is never left.
 //!
 //! Where that would be too many steps, they are taken in blocks, and a block's shrinks count only at
 //! its end, at most `WIDTH` of them. More shrinks are never worse, so it stays a bound, off by at most
@@ -35,7 +35,7 @@ impl Chain {
     /// The chain for up to so many `steps`; `None` if it would take too long or there is nothing
     /// random about it.
     pub(super) fn new(setting: &Setting, steps: f64) -> Option<Chain> {
-        let Setting { eta, p, lambda, gamma, rho, dimension, ln_target, .. } = *setting;
+        let Setting { eta, lambda, gamma, rho, dimension, ln_target, .. } = *setting;
         if lambda * eta == 0.0 || rho == 0.0 || !steps.is_finite() {
             return None;
         }
@@ -51,12 +51,7 @@ impl Chain {
             blocks if blocks < LEAST_BLOCKS => return None,
             blocks => ((steps / blocks).ceil(), WIDTH),
         };
-        let missing = |k: usize| {
-            let ln_measure = p.ln().min(k as f64 * ln_shrink);
-            let drawn = (ln_held - ln_measure).min(0.0).exp();
-            let hits = lambda * drawn + (1.0 - lambda) * ln_target.exp();
-            (-block * hits).exp()
-        };
+        let missing = |k: usize| (-block * setting.hits_after(k as f64)).exp();
         Some(Chain {
             block,
             blocks: (steps / block).ceil(),

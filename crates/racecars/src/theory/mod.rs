@@ -4,8 +4,9 @@
 //!
 //! The question is how many queries find, with probability at least 1 - delta, a point of the target
 //! Omega_eps = { x : f(x) - f* <= eps }. With |.| the measure relative to the whole space, what is
-//! assumed is that each hypothesis h_t, the box that is drawn from, holds at least the share eta of
-//! the target ("Omega_eps is eta-shattered by h_t", Definition 4).
+//! assumed is that each hypothesis, the box that is drawn from, holds at least the share eta of the
+//! target (which is then "eta-shattered", Definition 4). A region that has been shrunk too often
+//! cannot, see [`Bounds::exhausted_failure`].
 //!
 //! ```
 //! use racecars::theory::{Bounds, Setting, Version};

@@ -80,6 +80,15 @@ impl Setting {
         }
         Ok(())
     }
+
+    /// h(K): the probability that a step hits the target, at least, once the region has been shrunk
+    /// K times, lambda min(1, eta |Omega_eps| / min(p, gamma^(n K))) + (1 - lambda) |Omega_eps|.
+    pub(super) fn hits_after(&self, shrinks: f64) -> f64 {
+        let Setting { eta, p, lambda, gamma, dimension, ln_target, .. } = *self;
+        let ln_measure = p.ln().min(shrinks * dimension as f64 * gamma.ln());
+        let drawn = (eta.ln() + ln_target - ln_measure).min(0.0).exp();
+        lambda * drawn + (1.0 - lambda) * ln_target.exp()
+    }
 }
 
 /// The logarithm of the volume of an n-dimensional ball of this radius; in units of the domain's
