@@ -1,3 +1,6 @@
-//! Optimizing external programs with racecars: study file, journal, workers, recovery.
+//! Optimizing external programs with racecars: study file, journal, workers, recovery; and seeing what
+//! came of it: reports, a live page, exports.
 
 pub mod process;
+pub mod trace;
+pub mod report;

@@ -1,0 +1,279 @@
+//! How much each parameter matters: the share of the variation of the outcomes that it explains.
+//!
+//! Outcomes are replaced by their ranks, so that a few huge values do not decide. Each is compared with
+//! its nearest relatives only: those that share most parameters with it, among the evaluations made at
+//! about the same time. A search moves everything at once and its points descend from one another, so
+//! without this every parameter that it settled would seem to matter. The differences are fitted by an
+//! additive model of the parameters that changed, boosted one parameter at a time: each round takes the
+//! parameter whose bins explain most of what is still unexplained, and credits it with that. It must
+//! explain clearly more than chance would, so parameters without effect get nothing. Interplay of
+//! parameters is credited to no one.
+
+/// With fewer outcomes nothing is said.
+const LEAST: usize = 40;
+/// The most work per round, in outcomes times parameters.
+const WORK: usize = 2 << 20;
+/// The share of a fit that each round takes.
+const RATE: f64 = 0.5;
+const ROUNDS: usize = 400;
+/// The most bins of a parameter.
+const BINS: usize = 32;
+/// The bin of a parameter that an outcome shares with its relatives.
+const SHARED: u8 = u8::MAX;
+/// How many evaluations before and after are looked at for relatives.
+const NEAR: usize = 20;
+
+/// What the parameters explain.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Importance {
+    /// For each parameter, the share of the variation that it explains. Empty if there were too few
+    /// outcomes.
+    pub(super) shares: Vec<f64>,
+    /// How many outcomes were used.
+    pub(super) used: usize,
+}
+
+impl Importance {
+    /// The share that all explain together.
+    pub(super) fn explained(&self) -> f64 {
+        self.shares.iter().sum::<f64>().min(1.0)
+    }
+}
+
+/// Measures the importance of `parameters`, from outcomes in the order they came: `cost` says how good
+/// each is (less is better), `place(i, j)` where parameter `j` stood at outcome `i`, and
+/// `values(j)` how many values the parameter has if it has few.
+pub(super) fn importance(
+    cost: &[f64],
+    parameters: usize,
+    place: impl Fn(usize, usize) -> f32,
+    values: impl Fn(usize) -> Option<usize>,
+) -> Importance {
+    let most = (WORK / parameters.max(1)).clamp(1000, 20_000);
+    let step = cost.len().div_ceil(most).max(1);
+    let chosen: Vec<usize> = (0..cost.len()).step_by(step).collect();
+    let used = chosen.len();
+    if used < LEAST {
+        return Importance { shares: Vec::new(), used };
+    }
+    let columns: Vec<Vec<f32>> =
+        (0..parameters).map(|j| chosen.iter().map(|&i| place(i, j)).collect()).collect();
+    let ranks = ranks(&chosen.iter().map(|&i| cost[i]).collect::<Vec<_>>());
+    let relatives = relatives(&columns, used);
+    let mut residual: Vec<f64> = (relatives.iter().zip(&ranks))
+        .map(|(near, rank)| rank - near.iter().map(|&k| ranks[k]).sum::<f64>() / near.len() as f64)
+        .collect();
+    let nearest: Vec<usize> = relatives.iter().map(|near| near[0]).collect();
+    let weights = weights(&columns, &nearest);
+    let squares = |residual: &[f64]| -> f64 {
+        residual.iter().zip(&weights).map(|(r, weight)| weight * r * r).sum()
+    };
+    let total = squares(&residual);
+    let mut shares = vec![0.0; parameters];
+    // Where all outcomes are equal, nothing explains them.
+    if total <= 1e-9 {
+        return Importance { shares, used };
+    }
+    let bins: Vec<Bins> = (columns.iter().enumerate())
+        .map(|(j, column)| Bins::new(column, &nearest, &weights, values(j)))
+        .collect();
+    for _ in 0..ROUNDS {
+        let gains = (bins.iter().enumerate())
+            .filter_map(|(j, bins)| Some((j, bins.gain(&residual, &weights)?)));
+        let Some((j, _)) = gains.max_by(|a, b| a.1.total_cmp(&b.1)) else { break };
+        let before = squares(&residual);
+        bins[j].fit(&mut residual, &weights);
+        shares[j] += (before - squares(&residual)).max(0.0) / total;
+    }
+    Importance { shares, used }
+}
+
+/// How much each outcome counts: the fewer parameters changed, the clearer it is what did it.
+fn weights(columns: &[Vec<f32>], nearest: &[usize]) -> Vec<f64> {
+    let changes = |(i, &k): (usize, &usize)| columns.iter().filter(|c| c[i] != c[k]).count();
+    nearest.iter().enumerate().map(|pair| 1.0 / changes(pair).max(1) as f64).collect()
+}
+
+/// For each outcome, those near it in time that share the most parameters with it, and the same ones:
+/// the one that came closest before is the first.
+fn relatives(columns: &[Vec<f32>], rows: usize) -> Vec<Vec<usize>> {
+    let mut shared = Vec::new();
+    (0..rows)
+        .map(|i| {
+            let start = i.saturating_sub(NEAR);
+            let near = start..(i + NEAR + 1).min(rows);
+            shared.clear();
+            shared.resize(near.len(), 0u32);
+            for column in columns {
+                for (count, place) in shared.iter_mut().zip(&column[near.clone()]) {
+                    *count += u32::from(*place == column[i]);
+                }
+            }
+            shared[i - start] = 0;
+            let most = shared.iter().copied().max().unwrap_or(0);
+            let tied = || near.clone().filter(|&k| k != i && shared[k - start] == most);
+            let before = tied().take_while(|&k| k < i).last();
+            let Some(first) = before.or_else(|| tied().next()) else { return vec![i] };
+            let is_alike = |&k: &usize| {
+                let differ = |c: &&Vec<f32>, k: usize| c[k] != c[i];
+                k != first && (most == 0 || columns.iter().all(|c| differ(&c, k) == differ(&c, first)))
+            };
+            std::iter::once(first).chain(tied().filter(is_alike)).collect()
+        })
+        .collect()
+}
+
+/// A parameter cut into bins, where it changed.
+struct Bins {
+    of: Vec<u8>,
+    /// The weight in each bin.
+    masses: Vec<f64>,
+}
+
+impl Bins {
+    /// One bin per value where there are few, or about as many outcomes in each.
+    fn new(
+        column: &[f32],
+        nearest: &[usize],
+        weights: &[f64],
+        values: Option<usize>,
+    ) -> Self {
+        let changed = |&i: &usize| column[i] != column[nearest[i]];
+        let bin: Box<dyn Fn(f32) -> usize> = match values {
+            Some(values) if values <= BINS => Box::new(move |place| {
+                ((place * values as f32) as usize).min(values.saturating_sub(1))
+            }),
+            _ => {
+                let mut sorted: Vec<f32> =
+                    (0..column.len()).filter(changed).map(|i| column[i]).collect();
+                sorted.sort_by(f32::total_cmp);
+                let wanted = (sorted.len() / 20).clamp(1, BINS);
+                let mut cuts: Vec<f32> =
+                    (1..wanted).map(|i| sorted[i * sorted.len() / wanted]).collect();
+                cuts.dedup();
+                Box::new(move |place| cuts.partition_point(|cut| *cut <= place))
+            }
+        };
+        let mut masses = vec![0.0; BINS];
+        let of = (0..column.len())
+            .map(|i| {
+                if !changed(&i) {
+                    return SHARED;
+                }
+                let bin = bin(column[i]).min(BINS - 1);
+                masses[bin] += weights[i];
+                bin as u8
+            })
+            .collect();
+        Bins { of, masses }
+    }
+
+    /// The sum of each bin, and the sum that chance would gain per bin.
+    fn sums(&self, residual: &[f64], weights: &[f64]) -> ([f64; BINS], f64) {
+        let (mut sums, mut chance) = ([0.0; BINS], 0.0);
+        for ((&bin, r), weight) in self.of.iter().zip(residual).zip(weights) {
+            if let Some(sum) = sums.get_mut(usize::from(bin)) {
+                *sum += weight * r;
+                chance += weight * weight * r * r;
+            }
+        }
+        let mass: f64 = self.masses.iter().sum();
+        (sums, chance / mass.max(f64::MIN_POSITIVE))
+    }
+
+    /// By how much a whole fit would lower the sum of squares beyond chance, if it clearly would.
+    fn gain(&self, residual: &[f64], weights: &[f64]) -> Option<f64> {
+        let (sums, chance) = self.sums(residual, weights);
+        let used = || sums.iter().zip(&self.masses).filter(|(_, mass)| **mass > 0.0);
+        let gain: f64 = used().map(|(sum, mass)| sum * sum / mass).sum();
+        let freedom = used().count() as f64;
+        // What chance gains has this mean and this spread.
+        let (mean, spread) = (freedom * chance, (2.0 * freedom).sqrt() * chance);
+        (freedom > 1.0 && gain > mean + 4.0 * spread).then_some(gain - mean)
+    }
+
+    fn fit(&self, residual: &mut [f64], weights: &[f64]) {
+        let (sums, _) = self.sums(residual, weights);
+        for (&bin, r) in self.of.iter().zip(residual) {
+            if let Some(sum) = sums.get(usize::from(bin)) {
+                *r -= RATE * sum / self.masses[usize::from(bin)];
+            }
+        }
+    }
+}
+
+/// Ranks from -1 to 1; those of equal outcomes are the same.
+fn ranks(cost: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..cost.len()).collect();
+    order.sort_by(|&a, &b| cost[a].total_cmp(&cost[b]));
+    let mut ranks = vec![0.0; cost.len()];
+    let mut start = 0;
+    for group in order.chunk_by(|&a, &b| cost[a] == cost[b]) {
+        let middle = start as f64 + (group.len() as f64 - 1.0) / 2.0;
+        let rank = 2.0 * (middle + 0.5) / cost.len() as f64 - 1.0;
+        group.iter().for_each(|&i| ranks[i] = rank);
+        start += group.len();
+    }
+    ranks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use racecars::{Algorithm, Optimizer, Outcome, Space};
+
+    /// The importance of the coordinates of a cube, from a run on it.
+    fn measured(
+        dimension: usize,
+        evaluations: usize,
+        objective: impl Fn(&[f64]) -> f64,
+    ) -> Importance {
+        let space = Space::cube(dimension, 0.0, 1.0).unwrap();
+        let mut optimizer =
+            Algorithm::race_cars().optimizer(&space, Some(evaluations as u64), 1).unwrap();
+        let (mut cost, mut points) = (Vec::new(), Vec::new());
+        for _ in 0..evaluations {
+            let candidate = optimizer.ask().unwrap();
+            cost.push(objective(candidate.point()));
+            points.push(candidate.point().to_vec());
+            optimizer.tell(candidate, Outcome::from(cost[cost.len() - 1])).unwrap();
+        }
+        importance(&cost, dimension, |i, j| points[i][j] as f32, |_| None)
+    }
+
+    #[test]
+    fn what_matters_more_ranks_higher_and_what_does_not_gets_nothing() {
+        let weights = [4.0, 2.0, 0.0, 0.5, 0.0];
+        let found = measured(5, 1000, |x| {
+            x.iter().zip(weights).map(|(x, w)| w * (x - 0.3).abs()).sum()
+        });
+        let shares = &found.shares;
+        assert!(shares[0] > shares[1] && shares[1] > shares[3], "{shares:?}");
+        assert!(shares[2] < 0.01 && shares[4] < 0.01, "{shares:?}");
+        assert!(found.explained() > 0.5, "{shares:?}");
+    }
+
+    #[test]
+    fn few_that_matter_are_found_among_many() {
+        let found = measured(300, 6000, |x| 3.0 * (x[7] - 0.5).abs() + (x[123] - 0.2).powi(2));
+        let shares = &found.shares;
+        let mut order: Vec<usize> = (0..300).collect();
+        order.sort_by(|&a, &b| shares[b].total_cmp(&shares[a]));
+        assert_eq!(order[..2], [7, 123], "{:?}", order[..8].iter().map(|&j| (j, shares[j])).collect::<Vec<_>>());
+        let others: f64 = order[2..].iter().map(|&j| shares[j]).sum();
+        assert!(others < 0.1 * found.explained(), "{others} of {}", found.explained());
+    }
+
+    #[test]
+    fn too_few_outcomes_or_equal_ones_say_nothing() {
+        assert!(measured(3, 30, |x| x[0]).shares.is_empty());
+        assert_eq!(measured(3, 200, |_| 1.0).shares, [0.0; 3]);
+    }
+
+    #[test]
+    fn noise_alone_explains_nothing() {
+        let noise = |x: &[f64]| (x.iter().sum::<f64>() * 1e9).sin();
+        let found = measured(50, 2000, noise);
+        assert!(found.explained() < 0.05, "{:?}", found.explained());
+    }
+}
