@@ -178,7 +178,8 @@ impl Running {
             return Some(Ending::Timeout);
         }
         let group = self.group?;
-        (limits.memory.is_some_and(|limit| memory_of_group(group) > limit)).then_some(Ending::Memory)
+        (limits.memory.is_some_and(|limit| memory_of_group(group) > limit))
+            .then_some(Ending::Memory)
     }
 
     /// Waits until something can be read or written, the child ends, or `longest` has passed.

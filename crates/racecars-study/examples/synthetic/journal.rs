@@ -12,25 +12,25 @@ const BEGAN: u64 = 1_790_000_000_000;
 
 /// What a made-up study is like.
 #[derive(Clone)]
-pub struct Study {
-    pub space: Space,
-    pub algorithm: &'static str,
-    pub budget: u64,
-    pub evaluations: u64,
-    pub jobs: usize,
-    pub direction: Direction,
+pub(crate) struct Study {
+    pub(crate) space: Space,
+    pub(crate) algorithm: &'static str,
+    pub(crate) budget: u64,
+    pub(crate) evaluations: u64,
+    pub(crate) jobs: usize,
+    pub(crate) direction: Direction,
     /// How long an evaluation takes, in milliseconds.
-    pub milliseconds: u64,
+    pub(crate) milliseconds: u64,
     /// After how many evaluations the study was interrupted for a night.
-    pub interruption: Option<u64>,
-    pub is_finished: bool,
+    pub(crate) interruption: Option<u64>,
+    pub(crate) is_finished: bool,
 }
 
 /// What the made-up program does with a point: the outcome as a journal has it, and standard error.
-pub type Program<'a> = &'a dyn Fn(u64, &[f64]) -> (Value, Option<&'static str>);
+pub(crate) type Program<'a> = &'a dyn Fn(u64, &[f64]) -> (Value, Option<&'static str>);
 
 impl Study {
-    pub fn new(space: Space, evaluations: u64) -> Self {
+    pub(crate) fn new(space: Space, evaluations: u64) -> Self {
         Study {
             space,
             algorithm: "race-cars",
@@ -45,7 +45,7 @@ impl Study {
     }
 
     /// Writes the journal into a folder.
-    pub fn write(&self, folder: &Path, program: Program<'_>) -> io::Result<()> {
+    pub(crate) fn write(&self, folder: &Path, program: Program<'_>) -> io::Result<()> {
         std::fs::create_dir_all(folder)?;
         let mut out = BufWriter::new(std::fs::File::create(folder.join("journal.jsonl"))?);
         let algorithm: Algorithm = self.algorithm.parse().map_err(io::Error::other)?;

@@ -35,7 +35,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         "small" => {
             let space = Space::builder().real("x", -5.0, 5.0).real("y", 0.0, 3.0).build()?;
             study = Study::new(space, 120);
-            let banana = |_, p: &[f64]| (p[0] - 1.0).powi(2) + 10.0 * (p[1] - 0.2 * p[0].powi(2)).powi(2);
+            let banana =
+                |_, p: &[f64]| (p[0] - 1.0).powi(2) + 10.0 * (p[1] - 0.2 * p[0].powi(2)).powi(2);
             study.write(folder, &|t, p| (json!({"value": banana(t, p)}), None))?;
         }
         "large" => {

@@ -258,7 +258,9 @@ fn sample(digest: &Digest, shown: &[usize]) -> Sample {
     ranks.sort();
     let bar = ranks.len().div_ceil(10).checked_sub(1).and_then(|last| ranks.get(last));
     let mut tenth: Vec<usize> = (0..kept.rows())
-        .filter(|&row| trial(row).status == Status::Value && bar.is_some_and(|b| trial(row).rank <= *b))
+        .filter(|&row| {
+            trial(row).status == Status::Value && bar.is_some_and(|b| trial(row).rank <= *b)
+        })
         .collect();
     // Ties with the last of the tenth would make it more than a tenth.
     tenth.sort_by_key(|&row| trial(row).rank);
@@ -285,9 +287,8 @@ fn sample(digest: &Digest, shown: &[usize]) -> Sample {
         });
         sample.tenth.push(u8::from(is_best.contains(&row)));
     }
-    sample.places = places::pack(
-        shown.iter().flat_map(|&i| rows.iter().map(move |&row| kept.row(row)[i])),
-    );
+    sample.places =
+        places::pack(shown.iter().flat_map(|&i| rows.iter().map(move |&row| kept.row(row)[i])));
     sample
 }
 

@@ -261,7 +261,7 @@ impl Digest {
 }
 
 /// What to call a study: its folder.
-pub(super) fn name(folder: &Path) -> String {
+pub(crate) fn name(folder: &Path) -> String {
     let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
     whole.file_name().map_or("study".into(), |name| name.to_string_lossy().into_owned())
 }

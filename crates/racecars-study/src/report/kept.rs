@@ -1,8 +1,11 @@
-//! An even sample of the points of a study, in bounded memory: every trial at first, and every second
-//! of them each time the room is full.
+//! An even sample of the points of a study, in bounded memory: every trial at first, and half of them
+//! each time the room is full. It goes by blocks of trials that came one after the other, since these
+//! are relatives and tell most when compared.
 
 /// How many places are kept in all.
 const ROOM: usize = 4 << 20;
+/// How many trials in a row are kept or dropped together.
+const BLOCK: u64 = 32;
 /// How many parameters are followed; no page shows more.
 pub(super) const TRACKED: usize = 4096;
 
@@ -10,6 +13,7 @@ pub(super) const TRACKED: usize = 4096;
 #[derive(Debug, Clone)]
 pub(super) struct Kept {
     tracked: usize,
+    /// Every so manieth block is kept.
     stride: u64,
     /// The place in the order told of each row.
     orders: Vec<u64>,
@@ -36,17 +40,13 @@ impl Kept {
         self.orders[row]
     }
 
-    pub(super) fn orders(&self) -> &[u64] {
-        &self.orders
-    }
-
     pub(super) fn row(&self, row: usize) -> &[f32] {
         &self.places[row * self.tracked..(row + 1) * self.tracked]
     }
 
     /// Whether the trial told at this place in the order is to be kept.
     pub(super) fn wants(&self, order: u64) -> bool {
-        order.is_multiple_of(self.stride)
+        (order / BLOCK).is_multiple_of(self.stride)
     }
 
     pub(super) fn push(&mut self, order: u64, places: impl Iterator<Item = f32>) {
@@ -63,7 +63,7 @@ impl Kept {
         self.stride *= 2;
         let mut rows = 0;
         for row in 0..self.orders.len() {
-            if self.orders[row].is_multiple_of(self.stride) {
+            if self.wants(self.orders[row]) {
                 self.orders[rows] = self.orders[row];
                 let from = row * self.tracked;
                 self.places.copy_within(from..from + self.tracked, rows * self.tracked);
@@ -89,7 +89,8 @@ mod tests {
         }
         assert!(kept.places.len() <= ROOM && kept.rows() > 2000);
         for row in 0..kept.rows() {
-            assert_eq!(kept.order(row), row as u64 * kept.stride);
+            let (block, within) = (row as u64 / BLOCK, row as u64 % BLOCK);
+            assert_eq!(kept.order(row), block * kept.stride * BLOCK + within);
             assert_eq!(kept.row(row)[7], (kept.order(row) + 7) as f32);
         }
     }

@@ -15,8 +15,11 @@ mod timeline;
 mod warnings;
 
 pub use digest::Digest;
+pub(crate) use digest::name;
+pub(crate) use places::entries;
 
 use data::Data;
+use std::io;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -29,11 +32,20 @@ const SCRIPTS: [&str; 4] = [
     include_str!("page/main.js"),
 ];
 
-/// The page of a study, or, without a digest, of one that has not begun. A live page asks its server
-/// for news.
-pub fn page(folder: &Path, digest: Option<&Digest>, is_live: bool) -> String {
-    let data = data(folder, digest);
-    let name = escape(&digest::name(folder));
+/// Writes the report of the study in a folder into a file.
+pub fn write(folder: &Path, out: &Path) -> io::Result<()> {
+    let Some(digest) = Digest::read(folder)? else {
+        let what = format!("{} holds no study that has begun", folder.display());
+        return Err(io::Error::new(io::ErrorKind::NotFound, what));
+    };
+    let page = page(folder, &data(folder, Some(&digest)), false);
+    std::fs::write(out, page)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", out.display())))
+}
+
+/// The page with this data. A live page asks its server for news.
+pub fn page(folder: &Path, data: &str, is_live: bool) -> String {
+    let title = escape(&name(folder));
     let scripts = SCRIPTS.concat();
     // One pass, so that what one part contains is not taken for the place of another.
     let mut page = String::with_capacity(HTML.len() + STYLE.len() + scripts.len() + data.len());
@@ -42,9 +54,9 @@ pub fn page(folder: &Path, digest: Option<&Digest>, is_live: bool) -> String {
         let Some((slot, after)) = after.split_once("}-->") else { break };
         page.push_str(before);
         page.push_str(match slot {
-            "title" => &name,
+            "title" => &title,
             "style" => STYLE,
-            "data" => &data,
+            "data" => data,
             "script" => &scripts,
             "live" if is_live => "live",
             _ => "",
@@ -55,10 +67,11 @@ pub fn page(folder: &Path, digest: Option<&Digest>, is_live: bool) -> String {
     page
 }
 
-/// The page's data, as JSON that may stand in HTML and on one line.
+/// The page's data of a study, or, without a digest, of one that has not begun: as JSON that may stand in HTML and on one line.
 pub fn data(folder: &Path, digest: Option<&Digest>) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64);
-    let data = Data::new(digest, &digest::name(folder), now);
+    let now =
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64);
+    let data = Data::new(digest, &name(folder), now);
     let json = serde_json::to_string(&data).unwrap_or_else(|_| "null".to_string());
     // A `<` could end the script element; within JSON it only occurs in strings.
     json.replace('<', "\\u003c")

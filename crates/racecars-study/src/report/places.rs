@@ -58,7 +58,7 @@ pub(super) fn code(axis: Axis, place: f64) -> f64 {
 }
 
 /// The entry of each coordinate, in order.
-pub(super) fn entries(space: &Space) -> impl Iterator<Item = &Entry> {
+pub(crate) fn entries(space: &Space) -> impl Iterator<Item = &Entry> {
     space.entries().iter().flat_map(|entry| entry.range().map(move |_| entry))
 }
 

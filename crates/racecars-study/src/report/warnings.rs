@@ -161,7 +161,9 @@ impl List {
         let at_edge: Vec<String> = places::entries(space)
             .enumerate()
             .filter(|(i, _)| importance.shares.get(*i).is_none_or(|share| *share > 0.0))
-            .filter_map(|(i, entry)| edge(entry.domain(), space.axis(i), best.point[i]).map(|e| (i, e)))
+            .filter_map(|(i, entry)| {
+                edge(entry.domain(), space.axis(i), best.point[i]).map(|e| (i, e))
+            })
             .map(|(i, end)| format!("{} ({end})", space.coordinate_name(i)))
             .collect();
         if at_edge.is_empty() {
@@ -214,7 +216,9 @@ impl List {
             self.add(
                 Level::Note,
                 "Few evaluations for so many parameters",
-                format!("{told} for {dimension}; a search of this size needs some ten per parameter."),
+                format!(
+                    "{told} for {dimension}; a search of this size needs some ten per parameter."
+                ),
             );
         }
         let (Some(first), Some(last)) = (digest.improvements.first(), digest.improvements.last())
@@ -226,7 +230,8 @@ impl List {
         }
         let early = digest.improvements.iter().take_while(|i| i.0 < told * 9 / 10).last();
         let before = early.unwrap_or(first).1;
-        let start = digest.improvements.iter().take_while(|i| i.0 <= told / 10).last().unwrap_or(first);
+        let start =
+            digest.improvements.iter().take_while(|i| i.0 <= told / 10).last().unwrap_or(first);
         let (late, whole) = ((last.1 - before).abs(), (last.1 - start.1).abs());
         if is_over && late > 0.1 * whole && whole > 0.0 {
             self.add(
