@@ -1,8 +1,8 @@
 //! The `racecars` command line: arguments and printing; the work is done by the libraries.
 
-mod budget;
 mod commands;
 mod interrupt;
+mod live;
 mod output;
 mod plot;
 mod progress;
@@ -24,6 +24,7 @@ struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
+  racecars run -p x=0:10 -p n=1..64 --budget 200 -- ./sim --x {x} --n {n}    optimize a program
   racecars solve ackley --dim 500                      find a minimum, see how it came down
   racecars solve shifted-rastrigin --dim 50 --json     the same for programs
   racecars bench --problem ackley,levy --dim 50,500 --budget 30n \\
@@ -32,6 +33,11 @@ Examples:
 
 #[derive(Subcommand)]
 enum Command {
+    Run(commands::run::Run),
+    Init(commands::init::Init),
+    Check(commands::check::Check),
+    Ask(commands::by_hand::Ask),
+    Tell(commands::by_hand::Tell),
     Solve(commands::solve::Solve),
     Bench(commands::bench::Bench),
     Overhead(commands::overhead::Overhead),
@@ -39,6 +45,11 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
+        Command::Run(run) => run.run(),
+        Command::Init(init) => init.run(),
+        Command::Check(check) => check.run(),
+        Command::Ask(ask) => ask.run(),
+        Command::Tell(tell) => tell.run(),
         Command::Solve(solve) => solve.run(),
         Command::Bench(bench) => bench.run(),
         Command::Overhead(overhead) => overhead.run(),

@@ -1,8 +1,65 @@
-//! Optimizing external programs with racecars: study file, journal, workers, recovery; and seeing what
-//! came of it: reports, a live page, exports.
+//! Optimizing external programs with racecars: study file, journal, workers, recovery.
+//!
+//! A study is a folder with a journal in it. [`Settings`] say what to run, [`Study::open`] begins a
+//! study or goes on with it, and [`Study::run`] runs the program until the budget is used up.
+//!
+//! ```
+//! use racecars_study::{Interrupt, Settings, Study};
+//!
+//! let settings = Settings::parse(r#"
+//!     command = ["sh", "-c", "echo $(( ({x} - 7) * ({x} - 7) ))"]
+//!     budget = 20
+//!     [parameters]
+//!     x = "1..20"
+//! "#)?;
+//! let folder = std::env::temp_dir().join(format!("racecars-doc-{}", std::process::id()));
+//! let mut study = Study::open(&folder, &settings, &std::env::temp_dir())?;
+//! let summary = study.run(&Interrupt::new(), &mut |_status| {})?;
+//! assert_eq!(summary.best.unwrap().params["x"], 7);
+//! # drop(study);
+//! # let _ = std::fs::remove_dir_all(&folder);
+//! # Ok::<(), racecars_study::Error>(())
+//! ```
+//!
+//! What is where: [`Parameter`], [`Settings`] and [`Plan`] are what is asked for; `command`, `process`
+//! and `extract` are one run of the program; [`journal`] is what is kept; `desk` is the optimizer with
+//! its journal; `session` is the loop with its workers. What came of it is seen by [`report`], [`watch`]
+//! and [`export`], which follow the journal by [`trace`] and touch nothing.
 
+mod budget;
+mod command;
+mod config;
+mod desk;
+mod error;
+mod evaluate;
 pub mod export;
+mod extract;
+pub mod journal;
+mod lock;
+mod noise;
+mod orphans;
+mod outcome;
+mod parameter;
+mod plan;
 pub mod process;
+mod record;
 pub mod report;
+mod session;
+mod study;
+mod summary;
+mod text;
 pub mod trace;
+pub mod units;
 pub mod watch;
+
+pub use budget::Budget;
+pub use config::{EXAMPLE, Settings};
+pub use error::{Error, ErrorKind, Result};
+pub use evaluate::Look;
+pub use outcome::{Direction, Failure, Verdict};
+pub use parameter::Parameter;
+pub use plan::{Aggregate, Keep, Plan, Sync};
+pub use record::{Best, Counts};
+pub use session::{Ended, Interrupt, Status};
+pub use study::{Asked, FOLDER, Study, Told};
+pub use summary::{Chosen, Summary};

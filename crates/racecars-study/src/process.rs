@@ -123,7 +123,7 @@ impl Running {
         if let Some(folder) = &invocation.folder {
             command.current_dir(folder);
         }
-        let child = command.spawn()?;
+        let child = spawn(&mut command)?;
         if let Some(pipe) = &child.stdin {
             set_nonblocking(pipe)?;
         }
@@ -144,17 +144,25 @@ impl Running {
     fn watch(&mut self, start: Instant, limits: Limits, stop: &AtomicBool) -> Option<Ending> {
         let mut why: Option<(Ending, Instant)> = None;
         let mut is_killed = false;
+        let mut looked = start;
         loop {
             if self.has_ended() {
                 return why.map(|(ending, _)| ending);
             }
             if let Some((_, since)) = &why {
-                if !is_killed && since.elapsed() >= GRACE {
+                let is_impatient = stop.load(Ordering::Relaxed) || since.elapsed() >= GRACE;
+                if !is_killed && is_impatient {
                     self.signal(Signal::KILL);
                     is_killed = true;
                 }
             } else {
-                why = self.overstep(start, limits, stop).map(|ending| (ending, Instant::now()));
+                // A flood of output wakes this loop often; looking at memory takes time.
+                let is_due = looked.elapsed() >= WATCH / 2;
+                if is_due {
+                    looked = Instant::now();
+                }
+                why = (self.overstep(start, limits, is_due, stop))
+                    .map(|ending| (ending, Instant::now()));
                 match &why {
                     Some((Ending::Stopped | Ending::Memory, _)) => {
                         self.signal(Signal::KILL);
@@ -164,22 +172,30 @@ impl Running {
                     None => {}
                 }
             }
-            let left = limits.time.map_or(WATCH, |limit| limit.saturating_sub(start.elapsed()));
+            let left = match (&why, limits.time) {
+                (None, Some(limit)) => limit.saturating_sub(start.elapsed()),
+                _ => WATCH,
+            };
             self.wait(left.clamp(Duration::from_millis(1), WATCH));
         }
     }
 
     /// Whether a limit is overstepped, or the run is to stop.
-    fn overstep(&self, start: Instant, limits: Limits, stop: &AtomicBool) -> Option<Ending> {
+    fn overstep(
+        &self,
+        start: Instant,
+        limits: Limits,
+        looks_at_memory: bool,
+        stop: &AtomicBool,
+    ) -> Option<Ending> {
         if stop.load(Ordering::Relaxed) {
             return Some(Ending::Stopped);
         }
         if limits.time.is_some_and(|limit| start.elapsed() >= limit) {
             return Some(Ending::Timeout);
         }
-        let group = self.group?;
-        (limits.memory.is_some_and(|limit| memory_of_group(group) > limit))
-            .then_some(Ending::Memory)
+        let (limit, group) = (limits.memory.filter(|_| looks_at_memory)?, self.group?);
+        (memory_of_group(group) > limit).then_some(Ending::Memory)
     }
 
     /// Waits until something can be read or written, the child ends, or `longest` has passed.
@@ -266,6 +282,20 @@ impl Running {
             },
         }
     }
+}
+
+/// Starts a command. A program that was written a moment ago may still count as being written, if
+/// another thread was just then starting one of its own; that passes.
+fn spawn(command: &mut Command) -> io::Result<Child> {
+    for _ in 0..20 {
+        match command.spawn() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            result => return result,
+        }
+    }
+    command.spawn()
 }
 
 fn set_nonblocking(pipe: impl AsFd) -> io::Result<()> {

@@ -1,13 +1,13 @@
 //! `racecars bench`: compare algorithms on test problems.
 
 use super::{Tuning, algorithms, at_least_one, cores};
-use crate::budget::Budget;
 use crate::interrupt::{INTERRUPTED, on_interrupt};
 use crate::output::{print, print_json, short, table};
 use crate::progress::Progress;
 use clap::Args;
 use racecars::Algorithm;
 use racecars_lab::bench::{Cell, CellResult};
+use racecars_study::Budget;
 use serde::Serialize;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};

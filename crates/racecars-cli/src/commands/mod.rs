@@ -1,8 +1,13 @@
 //! One file per command.
 
 pub(crate) mod bench;
+pub(crate) mod by_hand;
+pub(crate) mod check;
+pub(crate) mod init;
 pub(crate) mod overhead;
+pub(crate) mod run;
 pub(crate) mod solve;
+mod study_arguments;
 
 use anyhow::bail;
 use clap::Args;

@@ -1,7 +1,6 @@
 //! `racecars solve`: minimize a test problem.
 
 use super::{Tuning, algorithms, at_least_one};
-use crate::budget::Budget;
 use crate::interrupt::{INTERRUPTED, on_interrupt};
 use crate::output::{print, print_json, short};
 use crate::plot;
@@ -9,6 +8,7 @@ use crate::progress::Progress;
 use clap::Args;
 use racecars::{Algorithm, Flow, Point, Solution, StopReason, Workers, minimize};
 use racecars_problems::Problem;
+use racecars_study::Budget;
 use serde::Serialize;
 use std::process::ExitCode;
 

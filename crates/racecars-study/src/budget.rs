@@ -1,18 +1,21 @@
 //! A budget as people give it: a number, or so many times the dimension.
 
+use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::str::FromStr;
 
 /// `5000`, `1e5`, or `30n` for 30 evaluations per dimension.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Budget {
+pub enum Budget {
+    /// So many evaluations.
     Evaluations(u64),
+    /// So many evaluations per dimension.
     PerDimension(f64),
 }
 
 impl Budget {
     /// The number of evaluations in this dimension.
-    pub(crate) fn evaluations(self, dimension: usize) -> u64 {
+    pub fn evaluations(self, dimension: usize) -> u64 {
         match self {
             Budget::Evaluations(evaluations) => evaluations,
             Budget::PerDimension(times) => ((times * dimension as f64).round() as u64).max(1),
@@ -38,6 +41,14 @@ impl FromStr for Budget {
             false if number.fract() == 0.0 => Ok(Budget::Evaluations(number as u64)),
             false => Err("not a whole number of evaluations".to_string()),
         }
+    }
+}
+
+/// In a study file: a number, or a text such as `"30n"`.
+impl<'de> Deserialize<'de> for Budget {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = crate::units::Text::deserialize(deserializer)?.0;
+        text.parse().map_err(|what| serde::de::Error::custom(format!("budget {text} is {what}")))
     }
 }
 

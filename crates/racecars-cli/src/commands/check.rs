@@ -1,0 +1,93 @@
+//! `racecars check`: validate a study and run one evaluation, verbosely.
+
+use super::study_arguments::StudyArguments;
+use crate::output::print;
+use clap::Args;
+use racecars_study::process::Ending;
+use racecars_study::{Look, Plan, Study, units};
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+/// Validate a study and run one evaluation, showing everything about it
+///
+/// Nothing is recorded. The exit code is 0 if the evaluation gave a value.
+#[derive(Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    study: StudyArguments,
+}
+
+impl Check {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let wanted = self.study.wanted()?;
+        // Ctrl-C ends this process; the program is in a group of its own, and hears of it here.
+        let interrupt = crate::interrupt::request_on_interrupt()?;
+        let stop = AtomicBool::new(false);
+        let looked = std::thread::scope(|scope| {
+            let running =
+                scope.spawn(|| Study::check(&wanted.folder, &wanted.settings, &wanted.base, &stop));
+            while !running.is_finished() {
+                if interrupt.is_requested() {
+                    stop.store(true, std::sync::atomic::Ordering::Release);
+                }
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            running.join()
+        });
+        let (plan, look) = match looked {
+            Ok(result) => result?,
+            Err(_) => anyhow::bail!("the check ended unexpectedly"),
+        };
+        show(&plan, &look)?;
+        Ok(match look.verdict.is_failure() {
+            true => ExitCode::FAILURE,
+            false => ExitCode::SUCCESS,
+        })
+    }
+}
+
+fn show(plan: &Plan, look: &Look) -> anyhow::Result<()> {
+    let space = plan.space()?;
+    let points = match space.cardinality() {
+        Some(points) => format!("{points} points"),
+        None => "endless points".to_string(),
+    };
+    print(format!(
+        "space        {} parameters, {points}; {} evaluations of {} with seed {}",
+        space.dimension(),
+        plan.budget,
+        plan.algorithm,
+        plan.seed
+    ))?;
+    print(format!("command      {}", look.command))?;
+    if let Some(folder) = &look.folder {
+        print(format!("in           {}", folder.display()))?;
+    }
+    for (name, value) in &look.environment {
+        print(format!("variable     {name}={value}"))?;
+    }
+    if let Some(input) = &look.input {
+        print(format!("input        {}", input.trim_end()))?;
+    }
+    let ending = match &look.finished.ending {
+        Ending::Exit(code) => format!("exit code {code}"),
+        Ending::Signal(signal) => format!("signal {signal}"),
+        Ending::Timeout => "over the time limit".to_string(),
+        Ending::Memory => "over the memory limit".to_string(),
+        Ending::NotStarted(why) => format!("not started: {why}"),
+        Ending::Stopped => "stopped".to_string(),
+    };
+    print(format!("ended        {ending} after {}", units::show(look.finished.elapsed)))?;
+    for (name, text) in [("stdout", &look.finished.stdout), ("stderr", &look.finished.stderr)] {
+        /// Lines shown of each.
+        const SHOWN: usize = 20;
+        let lines: Vec<&str> = text.lines().collect();
+        if lines.len() > SHOWN {
+            print(format!("{name:<12} ... {} lines before", lines.len() - SHOWN))?;
+        }
+        for line in &lines[lines.len().saturating_sub(SHOWN)..] {
+            print(format!("{name:<12} {line}"))?;
+        }
+    }
+    print(format!("outcome      {}", look.verdict))
+}

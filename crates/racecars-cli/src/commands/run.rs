@@ -1,0 +1,149 @@
+//! `racecars run`: optimize a program.
+
+use super::study_arguments::StudyArguments;
+use crate::interrupt::{INTERRUPTED, request_on_interrupt};
+use crate::live::Live;
+use crate::output::{print, print_json};
+use clap::Args;
+use racecars::Value;
+use racecars_study::{Chosen, Direction, Study, Summary, units};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Optimize a program
+///
+/// The program gets its parameters as {name} in its arguments, by --env, --stdin or --template, and by
+/// default prints its value as the last number of its output. Everything is in the study's folder; the
+/// same command goes on after any interruption, and so does `racecars run --study DIR`.
+///
+/// Ctrl-C once: finish what runs, then stop; twice: stop now.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    study: StudyArguments,
+    /// Begin afresh; the journal of the study so far is moved aside
+    #[arg(long)]
+    restart: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  racecars run -p x=0:10 -p n=1..64 -p lr=1e-5:1e-1:log -p mode=a,b,c \\
+    --budget 200 --jobs 4 --timeout 60s -- ./sim --x {x} --n {n} --lr {lr} --mode {mode}
+  racecars run -p level=1..19 -p window=10..27 --minimize time -- zstd -qf -{level} --long={window} big
+  racecars run study.toml --budget 1000        a study file, and more evaluations than it says
+  racecars run --study racecars-study          go on with the study in this folder";
+
+impl Run {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let wanted = self.study.wanted()?;
+        if self.restart
+            && let Some(aside) = Study::restart(&wanted.folder)?
+        {
+            eprintln!("the journal so far is now {}", aside.display());
+        }
+        let interrupt = request_on_interrupt()?;
+        let mut study = Study::open(&wanted.folder, &wanted.settings, &wanted.base)?;
+        let counts = study.counts();
+        if study.is_resumed() {
+            let waiting = counts.asked - counts.told;
+            eprintln!(
+                "going on with {} evaluations done of {}{}",
+                counts.told,
+                study.plan().budget,
+                if waiting > 0 { format!(", {waiting} to run again") } else { String::new() }
+            );
+        }
+        let plan = study.plan();
+        if plan.deterministic && plan.jobs as u64 > plan.lookahead {
+            eprintln!(
+                "only {} of {} jobs can be busy: with --deterministic the lookahead is the most",
+                plan.lookahead, plan.jobs
+            );
+        }
+        let mut live = Live::new();
+        let summary = study.run(&interrupt, &mut |status| live.show(status));
+        live.finish();
+        let summary = summary?;
+        if self.json {
+            print_json(&summary)?;
+        } else {
+            show(&summary, &study)?;
+        }
+        Ok(match summary.stop {
+            "interrupted" => ExitCode::from(INTERRUPTED),
+            _ => ExitCode::SUCCESS,
+        })
+    }
+}
+
+fn show(summary: &Summary, study: &Study) -> anyhow::Result<()> {
+    let Summary { evaluations, budget, failures, infeasible, repeats, .. } = summary;
+    let best = if summary.recommended.is_some() { "best seen" } else { "best" };
+    match (&summary.best, &summary.recommended) {
+        (None, _) => print("no evaluation gave a value")?,
+        (Some(chosen), recommended) => {
+            print(line(best, chosen, summary.direction))?;
+            if let Some(recommended) = recommended {
+                let fresh = study.plan().confirm;
+                print(format!(
+                    "{} (by {fresh} fresh evaluations of each leading point)",
+                    line("recommended", recommended, summary.direction)
+                ))?;
+            }
+            let last = recommended.as_ref().unwrap_or(chosen);
+            print(format!("at           {}", parameters(last)))?;
+            if let Some(command) = &last.command {
+                print(format!("command      {command}"))?;
+            }
+        }
+    }
+    let mut counts = format!("evaluations  {evaluations} of {budget}");
+    for (count, what) in [(failures, "failed"), (infeasible, "infeasible"), (repeats, "confirming")]
+    {
+        if *count > 0 {
+            counts += &format!(", {count} {what}");
+        }
+    }
+    print(counts)?;
+    print(format!("time         {}", units::show(Duration::from_secs_f64(summary.seconds))))?;
+    let why = match summary.stop {
+        "evaluations" => "all evaluations of the budget are done",
+        "target" => "the target was reached",
+        "exhausted" => "every point of the space has been evaluated",
+        "time" => "the time limit has passed; the same command goes on",
+        "interrupted" => "interrupted; the same command goes on",
+        other => other,
+    };
+    print(format!("stopped      {why}"))?;
+    print(format!("in           {}", study.folder().display()))
+}
+
+fn line(name: &str, chosen: &Chosen, direction: Direction) -> String {
+    let extreme = match direction {
+        Direction::Minimize => "",
+        Direction::Maximize => " (largest)",
+    };
+    match (chosen.value, chosen.infeasible) {
+        (Some(value), None) => {
+            format!("{name:<12} {}{extreme} in trial {}", Value::Real(value), chosen.trial)
+        }
+        (_, Some(by)) => format!("{name:<12} infeasible by {by} in trial {}", chosen.trial),
+        (None, None) => format!("{name:<12} none"),
+    }
+}
+
+fn parameters(chosen: &Chosen) -> String {
+    let Some(map) = chosen.params.as_object() else { return chosen.params.to_string() };
+    let text = |value: &serde_json::Value| match value {
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let all: Vec<String> =
+        map.iter().map(|(name, value)| format!("{name}={}", text(value))).collect();
+    all.join(" ")
+}

@@ -1,0 +1,447 @@
+//! From a point to a program to run: arguments, variables, standard input, template files.
+
+use crate::error::{Error, Result};
+use crate::extract::Source;
+use crate::plan::Plan;
+use crate::process::Invocation;
+use crate::text::{Context, Slot, Text, Unknown, command_line, plain, shell_quoted};
+use racecars::{Space, Values};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How points become runs of the program.
+#[derive(Debug, Clone)]
+pub(crate) struct Recipe {
+    space: Space,
+    arguments: Vec<Text>,
+    shell: bool,
+    /// The names of the parameters' variables, if they are passed so.
+    variables: Option<Vec<String>>,
+    environment: Vec<(String, Text)>,
+    stdin: bool,
+    templates: Vec<Template>,
+    /// Whether an evaluation has a folder of its own, and whether it runs in it.
+    has_folder: bool,
+    runs_in_folder: bool,
+    base: PathBuf,
+    study: PathBuf,
+}
+
+#[derive(Debug, Clone)]
+struct Template {
+    target: PathBuf,
+    text: Text,
+    permissions: std::fs::Permissions,
+}
+
+/// One evaluation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Task<'a> {
+    pub(crate) trial: u64,
+    pub(crate) seed: u64,
+    /// The encoded point.
+    pub(crate) point: &'a [f64],
+    /// The name of its own folder, if it gets one.
+    pub(crate) folder: &'a str,
+}
+
+impl Recipe {
+    /// Reads the ways in which parameters reach the program; `study` is the study's folder.
+    pub(crate) fn new(plan: &Plan, study: &Path, sources: &[&Source]) -> Result<Recipe> {
+        let space = plan.space()?.clone();
+        if plan.command.is_empty() {
+            return Err(Error::setting(
+                "no command; give one after --, or as `command` in the study file",
+            ));
+        }
+        let parse = |text: &str, place: &str| Text::parse(text, &space, Unknown::Refuse, place);
+        let words = split(&plan.command, plan.shell)?;
+        let arguments =
+            words.iter().map(|word| parse(word, "the command")).collect::<Result<Vec<_>>>()?;
+        let mut environment = Vec::new();
+        for variable in plan.env.iter().filter(|variable| *variable != "*") {
+            let Some((name, text)) = variable.split_once('=').filter(|(name, _)| !name.is_empty())
+            else {
+                return Err(Error::setting(format!(
+                    "env `{variable}` is neither * nor of the form NAME=text"
+                )));
+            };
+            environment.push((name.to_string(), parse(text, &format!("variable {name}"))?));
+        }
+        let variables = plan
+            .env
+            .iter()
+            .any(|variable| variable == "*")
+            .then(|| variables(&space))
+            .transpose()?;
+        let templates = (plan.templates.iter())
+            .map(|template| Template::read(template, &plan.base, &space))
+            .collect::<Result<Vec<_>>>()?;
+        let files = || sources.iter().filter_map(|source| source.file());
+        let texts = || {
+            let variables = environment.iter().map(|(_, text)| text);
+            arguments.iter().chain(variables).chain(files())
+        };
+        let uses_dir = texts().any(|text| text.slots().any(|slot| *slot == Slot::Dir));
+        // A result file with one name for all would be shared by evaluations side by side.
+        let has_shared_file = files().any(|path| path.slots().next().is_none());
+        let runs_in_folder = !templates.is_empty() || has_shared_file;
+        let recipe = Recipe {
+            shell: plan.shell,
+            stdin: plan.stdin,
+            has_folder: runs_in_folder || uses_dir,
+            runs_in_folder,
+            base: plan.base.clone(),
+            study: study.to_path_buf(),
+            space,
+            arguments,
+            variables,
+            environment,
+            templates,
+        };
+        recipe.check_reached()?;
+        Ok(recipe)
+    }
+
+    /// A parameter that does not reach the program is a mistake.
+    fn check_reached(&self) -> Result<()> {
+        if self.stdin || self.variables.is_some() {
+            return Ok(());
+        }
+        let mut is_reached = vec![false; self.space.entries().len()];
+        let variables = self.environment.iter().map(|(_, text)| text);
+        let templates = self.templates.iter().map(|template| &template.text);
+        for slot in self.arguments.iter().chain(variables).chain(templates).flat_map(Text::slots) {
+            if let Slot::Parameter(entry) | Slot::Element(entry, _) | Slot::Spread(entry) = slot {
+                is_reached[*entry] = true;
+            }
+        }
+        match is_reached.iter().position(|is_reached| !is_reached) {
+            None => Ok(()),
+            Some(entry) => {
+                let name = self.space.entries()[entry].name();
+                Err(Error::setting(format!(
+                    "parameter `{name}` does not reach the program: put {{{name}}} into the command or \
+                     a template, or use --env or --stdin"
+                )))
+            }
+        }
+    }
+
+    /// Whether an evaluation has a folder of its own.
+    pub(crate) fn has_folder(&self) -> bool {
+        self.has_folder
+    }
+
+    /// The folder of evaluations' own folders.
+    pub(crate) fn folder(&self, name: &str) -> PathBuf {
+        self.study.join("trials").join(name)
+    }
+
+    /// The run of one evaluation. Its own folder, where it has one, is made afresh.
+    pub(crate) fn prepare(&self, task: Task<'_>) -> io::Result<Invocation> {
+        let values = self.values(task.point);
+        let folder = self.folder(task.folder);
+        self.with_context(task, &values, &folder, |context| {
+            if self.has_folder {
+                remove(&folder)?;
+                std::fs::create_dir_all(&folder)?;
+                self.render(&folder, context)?;
+            }
+            let mut invocation = Invocation {
+                arguments: self.words(context),
+                environment: self.variables(context),
+                input: self.stdin.then(|| self.json(task.point)),
+                folder: Some(if self.runs_in_folder { folder.clone() } else { self.base.clone() }),
+            };
+            if self.runs_in_folder
+                && let Some(program) = invocation.arguments.first_mut()
+                && program.contains('/')
+                && Path::new(program).is_relative()
+            {
+                *program = self.base.join(&*program).display().to_string();
+            }
+            let mut name = |name: &str, value: String| {
+                invocation.environment.push((format!("RACECARS_{name}"), value));
+            };
+            name("STUDY", self.study.display().to_string());
+            name("TRIAL", task.trial.to_string());
+            name("SEED", task.seed.to_string());
+            if self.has_folder {
+                name("DIR", context.dir.to_string());
+            }
+            Ok(invocation)
+        })
+    }
+
+    /// A file's path for this evaluation.
+    pub(crate) fn path(&self, task: Task<'_>, path: &Text) -> PathBuf {
+        let folder = self.folder(task.folder);
+        let values = self.values(task.point);
+        let base = if self.runs_in_folder { &folder } else { &self.base };
+        let path =
+            self.with_context(task, &values, &folder, |context| path.fill(context, |value| value));
+        base.join(path)
+    }
+
+    /// Makes the study's folder `best` for the evaluation that is to be pasted, if it needs one.
+    pub(crate) fn make_best(&self, task: Task<'_>) -> io::Result<()> {
+        let folder = self.best_folder();
+        if !self.has_folder {
+            return Ok(());
+        }
+        std::fs::create_dir_all(&folder)?;
+        let values = self.values(task.point);
+        self.with_context(task, &values, &folder, |context| self.render(&folder, context))
+    }
+
+    fn best_folder(&self) -> PathBuf {
+        self.study.join("best")
+    }
+
+    /// The evaluation as a line for a shell, to be run in [the folder `best`](Recipe::make_best).
+    pub(crate) fn paste(&self, task: Task<'_>) -> String {
+        let values = self.values(task.point);
+        let folder = self.best_folder();
+        self.with_context(task, &values, &folder, |context| {
+            let mut line = String::new();
+            let is_here = std::env::current_dir().is_ok_and(|here| here == self.base);
+            if self.runs_in_folder || !is_here {
+                let folder = if self.runs_in_folder { &folder } else { &self.base };
+                line += &format!("cd {} && ", shell_quoted(folder.display().to_string()));
+            }
+            if self.stdin {
+                let json = self.json(task.point);
+                line += &format!("echo {} | ", shell_quoted(json.trim_end().to_string()));
+            }
+            for (name, value) in self.variables(context) {
+                line += &format!("{name}={} ", shell_quoted(value));
+            }
+            let mut words = self.words(context);
+            if self.runs_in_folder
+                && let Some(program) = words.first_mut()
+                && program.contains('/')
+            {
+                *program = self.base.join(&*program).display().to_string();
+            }
+            match &words[..] {
+                // A shell's line is one already, unless variables or a pipe stand before it.
+                [_, _, script] if self.shell && line.is_empty() => line += script,
+                words => line += &command_line(words),
+            }
+            line
+        })
+    }
+
+    fn with_context<T>(
+        &self,
+        task: Task<'_>,
+        values: &[Values],
+        folder: &Path,
+        then: impl FnOnce(&Context<'_>) -> T,
+    ) -> T {
+        let (dir, base) = (folder.display().to_string(), self.base.display().to_string());
+        let Task { trial, seed, .. } = task;
+        then(&Context { values, trial, seed, dir: &dir, base: &base })
+    }
+
+    fn values(&self, point: &[f64]) -> Vec<Values> {
+        self.space.view(point).assignments().map(|(_, values)| values).collect()
+    }
+
+    fn json(&self, point: &[f64]) -> String {
+        // A point is names, finite numbers and texts, which always serialize.
+        serde_json::to_string(&self.space.view(point)).unwrap_or_default() + "\n"
+    }
+
+    fn words(&self, context: &Context<'_>) -> Vec<String> {
+        if self.shell {
+            let words: Vec<String> =
+                self.arguments.iter().map(|word| word.fill(context, shell_quoted)).collect();
+            return vec!["sh".to_string(), "-c".to_string(), words.join(" ")];
+        }
+        let mut words = Vec::with_capacity(self.arguments.len());
+        for argument in &self.arguments {
+            match argument.spread().map(|entry| &context.values[entry]) {
+                Some(Values::Many(values)) => words.extend(values.iter().map(ToString::to_string)),
+                _ => words.push(argument.fill(context, |value| value)),
+            }
+        }
+        words
+    }
+
+    /// The variables that carry parameters.
+    fn variables(&self, context: &Context<'_>) -> Vec<(String, String)> {
+        let named = self.variables.iter().flatten().cloned();
+        let mut variables: Vec<(String, String)> =
+            named.zip(context.values.iter().map(plain)).collect();
+        for (name, text) in &self.environment {
+            variables.push((name.clone(), text.fill(context, |value| value)));
+        }
+        variables
+    }
+
+    fn render(&self, folder: &Path, context: &Context<'_>) -> io::Result<()> {
+        for template in &self.templates {
+            let target = folder.join(&template.target);
+            if let Some(parent) = target.parent() {
+                std::fs::create_dir_all(parent)?;
+            }
+            std::fs::write(&target, template.text.fill(context, |value| value))?;
+            std::fs::set_permissions(&target, template.permissions.clone())?;
+        }
+        Ok(())
+    }
+}
+
+impl Template {
+    /// Reads `source` or `source=target`. Without a target it is the source's name, less an ending
+    /// `.template`, `.tmpl` or `.in`.
+    fn read(text: &str, base: &Path, space: &Space) -> Result<Template> {
+        let (source, target) = match text.split_once('=') {
+            Some((source, target)) => (source, PathBuf::from(target)),
+            None => {
+                let name = Path::new(text).file_name().unwrap_or_default().to_string_lossy();
+                let endings = [".template", ".tmpl", ".in"];
+                let bare = endings.iter().find_map(|ending| name.strip_suffix(ending));
+                (text, PathBuf::from(bare.unwrap_or(&name)))
+            }
+        };
+        let leaves =
+            target.components().any(|part| !matches!(part, std::path::Component::Normal(_)));
+        if target.as_os_str().is_empty() || leaves {
+            return Err(Error::setting(format!(
+                "template `{text}`: the target `{}` is not a path within the evaluation's folder",
+                target.display()
+            )));
+        }
+        let path = base.join(source);
+        let refuse = |error| Error::system("read the template", &path, error);
+        let content = std::fs::read_to_string(&path).map_err(refuse)?;
+        let permissions = std::fs::metadata(&path).map_err(refuse)?.permissions();
+        let text = Text::parse(&content, space, Unknown::Keep, source)?;
+        if text.slots().next().is_none() {
+            let example = space.entries().first().map_or("x", |entry| entry.name());
+            return Err(Error::setting(format!(
+                "template `{source}` has no parameter in it; write {{{example}}} where its value goes"
+            )));
+        }
+        Ok(Template { target, text, permissions })
+    }
+}
+
+/// Removes a folder that may not be there.
+pub(crate) fn remove(folder: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The words of a command. One given as a single text is split at blanks, which is only right where
+/// there is nothing that a shell would have to look at.
+fn split(command: &[String], shell: bool) -> Result<Vec<String>> {
+    match command {
+        [text] if !shell && text.contains(char::is_whitespace) => {
+            if text.contains(['\'', '"', '|', '<', '>', '&', ';', '$', '`', '\\', '*', '(']) {
+                return Err(Error::setting(format!(
+                    "the command `{text}` is one text with shell characters in it; give it as a list \
+                     of words, or use --shell"
+                )));
+            }
+            Ok(text.split_whitespace().map(str::to_string).collect())
+        }
+        words => Ok(words.to_vec()),
+    }
+}
+
+/// The names of the parameters' variables.
+fn variables(space: &Space) -> Result<Vec<String>> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let plain = |name: &str| name.replace(|c| !is_plain(c), "_");
+    let names: Vec<String> =
+        space.entries().iter().map(|entry| format!("RACECARS_{}", plain(entry.name()))).collect();
+    let mut sorted: Vec<&str> = names.iter().map(String::as_str).collect();
+    sorted.extend(["RACECARS_STUDY", "RACECARS_TRIAL", "RACECARS_SEED", "RACECARS_DIR"]);
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(Error::setting(format!(
+            "two things would be in the variable {}; rename a parameter, or use --env NAME={{name}}",
+            pair[0]
+        ))),
+        None => Ok(names),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Settings;
+
+    fn recipe(more: &str, base: &Path) -> Result<Recipe> {
+        let text = format!("{more}\n[parameters]\nx = '0:10'\n'w[2]' = '0:1'\nm = 'a b,c'");
+        let plan = Plan::new(&Settings::parse(&text)?, base, None)?;
+        let source = Source::parse(&plan.objective, plan.space()?)?;
+        Recipe::new(&plan, Path::new("/study"), &[&source])
+    }
+
+    const TASK: Task<'static> =
+        Task { trial: 3, seed: 9, point: &[2.5, 0.0, 1.0, 0.0], folder: "3" };
+
+    fn prepare(more: &str) -> Invocation {
+        recipe(more, Path::new("/base")).unwrap().prepare(TASK).unwrap()
+    }
+
+    fn error(more: &str) -> String {
+        recipe(more, Path::new("/base")).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn arguments_hold_values_and_arrays_spread() {
+        let run =
+            prepare("command = ['a', '-x{x}', '{w}', '{w...}', '{w[1]}', '{m}', '{trial}:{seed}']");
+        assert_eq!(run.arguments, ["a", "-x2.5", "0,1", "0", "1", "1", "a b", "3:9"]);
+        assert_eq!(run.folder, Some(PathBuf::from("/base")));
+        assert_eq!((run.input, run.environment.len()), (None, 3));
+        assert_eq!(prepare("command = 'a {x} {w} {m}'").arguments, ["a", "2.5", "0,1", "a b"]);
+    }
+
+    #[test]
+    fn a_shell_gets_quoted_values() {
+        let run = prepare("shell = true\ncommand = 'echo {x} {w} {m} | tail'");
+        assert_eq!(run.arguments, ["sh", "-c", "echo 2.5 0,1 'a b' | tail"]);
+    }
+
+    #[test]
+    fn variables_and_json() {
+        let run = prepare("command = 'a'\nenv = ['*', 'RATE=r{x}']\nstdin = true");
+        let names: Vec<String> =
+            run.environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(names[..4], ["RACECARS_x=2.5", "RACECARS_w=0,1", "RACECARS_m=a b", "RATE=r2.5"]);
+        assert_eq!(run.input.unwrap(), "{\"x\":2.5,\"w\":[0.0,1.0],\"m\":\"a b\"}\n");
+    }
+
+    #[test]
+    fn the_line_to_paste_says_it_all() {
+        let paste = |more: &str| recipe(more, Path::new("/base")).unwrap().paste(TASK);
+        assert_eq!(paste("command = 'a {x} {w} {m}'"), "cd /base && a 2.5 0,1 'a b'");
+        assert_eq!(
+            paste("command = 'a'\nenv = ['*']\nstdin = true"),
+            "cd /base && echo '{\"x\":2.5,\"w\":[0.0,1.0],\"m\":\"a b\"}' | RACECARS_x=2.5 \
+             RACECARS_w=0,1 RACECARS_m='a b' a"
+        );
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert!(error("").starts_with("no command"));
+        assert!(error("command = 'a {x} {w}'").contains("parameter `m` does not reach"));
+        assert!(error("command = 'a {y}'").contains("`{y}` in the command is no parameter"));
+        assert!(error("command = 'a | b'").contains("shell characters"));
+        assert!(error("command = 'a'\nenv = ['x']").contains("neither * nor"));
+        assert!(
+            error("command = 'a'\ntemplates = ['none.in']").contains("cannot read the template")
+        );
+        assert!(error("command = 'a'\ntemplates = ['a=../b']").contains("not a path within"));
+    }
+}

@@ -1,0 +1,257 @@
+//! One evaluation from start to end: prepare, run, find the value, try again, repeat.
+
+use crate::command::{Recipe, Task, remove};
+use crate::error::{Error, Result};
+use crate::extract::Source;
+use crate::noise::aggregated;
+use crate::outcome::{Failure, Verdict};
+use crate::plan::{Keep, Plan};
+use crate::process::{self, Ending, Finished, Invocation, Limits};
+use crate::text::{Text, command_line};
+use racecars::random::Random;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// How much of standard error the journal keeps of a failure.
+const STDERR_SHOWN: usize = 2000;
+/// Repetitions of a trial have seeds of their own; the numbers of confirming ones begin here.
+pub(crate) const CONFIRMING: u64 = 1 << 16;
+
+/// What evaluates trials; shared by the workers.
+#[derive(Debug, Clone)]
+pub(crate) struct Evaluator {
+    plan: Plan,
+    recipe: Recipe,
+    objective: Source,
+    constraints: Vec<Source>,
+    limits: Limits,
+}
+
+/// Why an evaluation has no report.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Halt {
+    /// It was stopped on request.
+    Stopped,
+    /// Its folder could not be made, as on a full disk: nothing that the point is to blame for.
+    System(Error),
+}
+
+/// What came of an evaluation.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Report {
+    /// The outcome.
+    pub(crate) verdict: Verdict,
+    /// How often the program was started because it failed before, and the first time.
+    pub(crate) attempts: u32,
+    /// The time that all its runs took.
+    pub(crate) seconds: f64,
+    /// The values, where the evaluation was repeated.
+    pub(crate) values: Vec<f64>,
+    /// Of a failure: the end of standard error.
+    pub(crate) stderr: Option<String>,
+}
+
+/// One run of the program, with all there is to see of it.
+#[derive(Debug, Clone)]
+pub struct Look {
+    /// What was run, as a line for a shell.
+    pub command: String,
+    /// What it got on standard input.
+    pub input: Option<String>,
+    /// The variables that it got.
+    pub environment: Vec<(String, String)>,
+    /// The folder that it ran in.
+    pub folder: Option<std::path::PathBuf>,
+    /// How it went.
+    pub finished: Finished,
+    /// What that means.
+    pub verdict: Verdict,
+}
+
+impl Evaluator {
+    pub(crate) fn new(plan: &Plan, study: &Path) -> Result<Evaluator> {
+        let space = plan.space()?;
+        let objective = Source::parse(&plan.objective, space)?;
+        let constraints = (plan.constraints.iter())
+            .map(|constraint| Source::parse(constraint, space))
+            .collect::<Result<Vec<_>>>()?;
+        let sources: Vec<&Source> = std::iter::once(&objective).chain(&constraints).collect();
+        let recipe = Recipe::new(plan, study, &sources)?;
+        let limits =
+            Limits { time: plan.timeout.map(Duration::from_secs_f64), memory: plan.memory };
+        Ok(Evaluator { plan: plan.clone(), recipe, objective, constraints, limits })
+    }
+
+    pub(crate) fn recipe(&self) -> &Recipe {
+        &self.recipe
+    }
+
+    /// The seed of a repetition of a trial: small enough for any program to take.
+    pub(crate) fn seed(&self, trial: u64, repetition: u64) -> u64 {
+        Random::stream(self.plan.seed, (trial << 20) + repetition).bits() >> 33
+    }
+
+    /// Evaluates a trial, all its repetitions included.
+    pub(crate) fn trial(
+        &self,
+        trial: u64,
+        point: &[f64],
+        stop: &AtomicBool,
+    ) -> Result<Report, Halt> {
+        self.evaluate(trial, point, 0, self.plan.repeat, stop)
+    }
+
+    /// Evaluates a trial once more.
+    pub(crate) fn again(
+        &self,
+        trial: u64,
+        point: &[f64],
+        count: u64,
+        stop: &AtomicBool,
+    ) -> Result<Report, Halt> {
+        self.evaluate(trial, point, CONFIRMING + count, 1, stop)
+    }
+
+    fn evaluate(
+        &self,
+        trial: u64,
+        point: &[f64],
+        first: u64,
+        repeat: u32,
+        stop: &AtomicBool,
+    ) -> Result<Report, Halt> {
+        let mut report = Report {
+            verdict: Verdict::failed(Failure::NotStarted, "not run"),
+            attempts: 0,
+            seconds: 0.0,
+            values: Vec::new(),
+            stderr: None,
+        };
+        let (mut values, mut violations) = (Vec::new(), Vec::new());
+        for repetition in 0..u64::from(repeat) {
+            let mut tries = 0;
+            let name = match first + repetition {
+                0 => trial.to_string(),
+                other => format!("{trial}-{other}"),
+            };
+            let task =
+                Task { trial, seed: self.seed(trial, first + repetition), point, folder: &name };
+            let (value, violation) = loop {
+                tries += 1;
+                report.attempts += 1;
+                let (finished, verdict) = self.run(task, stop).map_err(Halt::System)?;
+                report.seconds += finished.elapsed.as_secs_f64();
+                if finished.ending == Ending::Stopped {
+                    self.tidy(task, false);
+                    return Err(Halt::Stopped);
+                }
+                self.tidy(task, verdict.is_failure());
+                match verdict {
+                    Verdict::Value { value } => break (Some(value), 0.0),
+                    Verdict::Infeasible { infeasible, value } => break (value, infeasible),
+                    Verdict::Failed { .. } if tries <= self.plan.retries => {}
+                    Verdict::Failed { .. } => {
+                        report.verdict = verdict;
+                        report.stderr = Some(end_of(&finished.stderr));
+                        return Ok(report);
+                    }
+                }
+            };
+            values.extend(value);
+            violations.push(violation);
+        }
+        let value = aggregated(&values, self.plan.aggregate);
+        let violation = violations.iter().sum::<f64>() / violations.len() as f64;
+        report.verdict = match value {
+            _ if violation > 0.0 => Verdict::Infeasible { infeasible: violation, value },
+            Some(value) => Verdict::value(value),
+            None => Verdict::failed(Failure::Unparseable, "no value"),
+        };
+        if repeat > 1 {
+            report.values = values;
+        }
+        Ok(report)
+    }
+
+    /// One run with everything that there is to see of it.
+    pub(crate) fn look(&self, point: &[f64], stop: &AtomicBool) -> Result<Look> {
+        let task = Task { trial: 0, seed: self.seed(0, 0), point, folder: "check" };
+        let invocation = self.prepare(task)?;
+        let (finished, verdict) = self.judge(task, &invocation, stop);
+        self.tidy(task, verdict.is_failure());
+        Ok(Look {
+            command: command_line(&invocation.arguments),
+            input: invocation.input,
+            environment: invocation.environment,
+            folder: invocation.folder,
+            finished,
+            verdict,
+        })
+    }
+
+    fn run(&self, task: Task<'_>, stop: &AtomicBool) -> Result<(Finished, Verdict)> {
+        let invocation = self.prepare(task)?;
+        Ok(self.judge(task, &invocation, stop))
+    }
+
+    fn prepare(&self, task: Task<'_>) -> Result<Invocation> {
+        self.recipe.prepare(task).map_err(|error| {
+            Error::system("make the evaluation's folder", &self.recipe.folder(task.folder), error)
+        })
+    }
+
+    fn judge(
+        &self,
+        task: Task<'_>,
+        invocation: &Invocation,
+        stop: &AtomicBool,
+    ) -> (Finished, Verdict) {
+        let finished = process::run(invocation, self.limits, stop);
+        let verdict = Verdict::of_ending(&finished.ending)
+            .unwrap_or_else(|| self.find(task, &finished).unwrap_or_else(|failure| failure));
+        (finished, verdict)
+    }
+
+    /// The outcome of a run that ended well.
+    fn find(&self, task: Task<'_>, finished: &Finished) -> Result<Verdict, Verdict> {
+        let read = |path: &Text| {
+            let path = self.recipe.path(task, path);
+            std::fs::read_to_string(&path)
+                .map_err(|error| format!("cannot read {}: {error}", path.display()))
+        };
+        let mut violation = 0.0;
+        for constraint in &self.constraints {
+            violation += constraint.value(finished, read)?.max(0.0);
+        }
+        let value = self.objective.value(finished, read);
+        if violation > 0.0 {
+            return Ok(Verdict::Infeasible { infeasible: violation, value: value.ok() });
+        }
+        Ok(Verdict::value(value?))
+    }
+
+    /// Removes an evaluation's own folder, unless it is to be kept.
+    fn tidy(&self, task: Task<'_>, is_failure: bool) {
+        let is_kept = match self.plan.keep {
+            Keep::None => false,
+            Keep::Failed => is_failure,
+            Keep::All => true,
+        };
+        if self.recipe.has_folder() && !is_kept {
+            // What cannot be removed is no reason to lose the evaluation.
+            let _ = remove(&self.recipe.folder(task.folder));
+        }
+    }
+}
+
+/// The end of a text, cut at a line where that is near.
+fn end_of(text: &str) -> String {
+    let text = text.trim_end();
+    let from = text.len().saturating_sub(STDERR_SHOWN);
+    let from = (from..text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    match text[from..].split_once('\n') {
+        Some((_, rest)) if from > 0 && !rest.is_empty() => rest.to_string(),
+        _ => text[from..].to_string(),
+    }
+}

@@ -1,0 +1,143 @@
+//! Noise: what is made of repeated values, and which points lead once they are evaluated again.
+//!
+//! The best value seen is the luckiest of many draws. So at the end the leading points are evaluated
+//! again, and recommended is the one that is best by these fresh values alone.
+
+use crate::outcome::Direction;
+use crate::plan::Aggregate;
+use std::collections::BTreeMap;
+
+/// The mean or median of values; `None` of none.
+pub(crate) fn aggregated(values: &[f64], aggregate: Aggregate) -> Option<f64> {
+    if values.is_empty() {
+        return None;
+    }
+    let count = values.len();
+    match aggregate {
+        Aggregate::Mean => Some(values.iter().sum::<f64>() / count as f64),
+        Aggregate::Median => {
+            let mut sorted = values.to_vec();
+            sorted.sort_by(f64::total_cmp);
+            let (low, high) = (sorted[(count - 1) / 2], sorted[count / 2]);
+            // Not the half of a sum, which could overflow; and exact for an odd number.
+            Some(low + (high - low) / 2.0)
+        }
+    }
+}
+
+/// A leading point.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Leader {
+    /// Its trial.
+    pub(crate) trial: u64,
+    /// The value that brought it here.
+    pub(crate) value: f64,
+    /// The encoded point.
+    pub(crate) point: Vec<f64>,
+}
+
+/// The leading points of a study, best first, and the fresh values of those evaluated again.
+#[derive(Debug, Clone)]
+pub(crate) struct Leaders {
+    direction: Direction,
+    capacity: usize,
+    leaders: Vec<Leader>,
+    /// By trial and number; `None` stands for an evaluation that failed.
+    fresh: BTreeMap<(u64, u64), Option<f64>>,
+}
+
+impl Leaders {
+    pub(crate) fn new(direction: Direction, capacity: usize) -> Self {
+        Leaders { direction, capacity, leaders: Vec::new(), fresh: BTreeMap::new() }
+    }
+
+    /// Enters a feasible trial, if it leads. Of equal values the earlier leads.
+    pub(crate) fn enter(&mut self, trial: u64, value: f64, point: &[f64]) {
+        let ours = self.direction.turn(value);
+        let is_ahead = |leader: &Leader| {
+            let theirs = self.direction.turn(leader.value);
+            theirs.total_cmp(&ours).then(leader.trial.cmp(&trial)).is_lt()
+        };
+        let place = self.leaders.partition_point(is_ahead);
+        if place < self.capacity {
+            self.leaders.insert(place, Leader { trial, value, point: point.to_vec() });
+            self.leaders.truncate(self.capacity);
+        }
+    }
+
+    /// The leading points, best first.
+    pub(crate) fn leaders(&self) -> &[Leader] {
+        &self.leaders
+    }
+
+    /// Enters the `number`-th fresh value of a trial.
+    pub(crate) fn enter_fresh(&mut self, trial: u64, number: u64, value: Option<f64>) {
+        self.fresh.insert((trial, number), value);
+    }
+
+    /// Which of `count` fresh evaluations of the leaders are missing: place among the leaders, and
+    /// number.
+    pub(crate) fn missing(&self, count: u64) -> Vec<(usize, u64)> {
+        let all = (0..count).flat_map(|number| (0..self.leaders.len()).map(move |i| (i, number)));
+        all.filter(|&(i, number)| !self.fresh.contains_key(&(self.leaders[i].trial, number)))
+            .collect()
+    }
+
+    /// The leader that is best by fresh values, with what they come to. One that failed even once
+    /// is only recommended if nothing else is.
+    pub(crate) fn recommended(&self, aggregate: Aggregate) -> Option<(&Leader, f64)> {
+        let judged = self.leaders.iter().filter_map(|leader| {
+            let fresh = || self.fresh.range((leader.trial, 0)..=(leader.trial, u64::MAX));
+            let values: Vec<f64> = fresh().filter_map(|(_, value)| *value).collect();
+            let failures = fresh().count() - values.len();
+            Some((failures, leader, aggregated(&values, aggregate)?))
+        });
+        let rank = |value: f64| self.direction.turn(value);
+        judged
+            .min_by(|a, b| a.0.min(1).cmp(&b.0.min(1)).then(rank(a.2).total_cmp(&rank(b.2))))
+            .map(|(_, leader, value)| (leader, value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_and_medians() {
+        assert_eq!(aggregated(&[], Aggregate::Mean), None);
+        assert_eq!(aggregated(&[1.0, 2.0, 6.0], Aggregate::Mean), Some(3.0));
+        assert_eq!(aggregated(&[6.0, 1.0, 2.0], Aggregate::Median), Some(2.0));
+        assert_eq!(aggregated(&[4.0, 1.0, 2.0, 3.0], Aggregate::Median), Some(2.5));
+    }
+
+    #[test]
+    fn a_lucky_draw_does_not_win() {
+        let mut leaders = Leaders::new(Direction::Minimize, 3);
+        for (trial, value) in [5.0, 0.1, 3.0, 2.0, 4.0].into_iter().enumerate() {
+            leaders.enter(trial as u64, value, &[value]);
+        }
+        let trials: Vec<u64> = leaders.leaders().iter().map(|leader| leader.trial).collect();
+        assert_eq!(trials, [1, 3, 2]);
+        assert_eq!(leaders.recommended(Aggregate::Mean), None);
+        assert_eq!(leaders.missing(1), [(0, 0), (1, 0), (2, 0)]);
+        for (trial, number, value) in [(1, 0, 5.0), (1, 1, 6.0), (3, 1, 2.0), (2, 0, 2.5)] {
+            leaders.enter_fresh(trial, number, Some(value));
+        }
+        assert_eq!(leaders.missing(2), [(1, 0), (2, 1)]);
+        let (leader, value) = leaders.recommended(Aggregate::Mean).unwrap();
+        assert_eq!((leader.trial, leader.value, value), (3, 2.0, 2.0));
+        leaders.enter_fresh(3, 0, None);
+        assert_eq!(leaders.recommended(Aggregate::Mean).unwrap().0.trial, 2);
+    }
+
+    #[test]
+    fn larger_leads_when_maximizing() {
+        let mut leaders = Leaders::new(Direction::Maximize, 2);
+        for (trial, value) in [1.0, 3.0, 3.0, 2.0].into_iter().enumerate() {
+            leaders.enter(trial as u64, value, &[]);
+        }
+        let trials: Vec<u64> = leaders.leaders().iter().map(|leader| leader.trial).collect();
+        assert_eq!(trials, [1, 2]);
+    }
+}

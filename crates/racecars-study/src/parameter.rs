@@ -1,0 +1,245 @@
+//! Parameters as people write them: `x=0:10`, `n=1..64`, `lr=1e-5:1e-1:log`, `mode=a,b,c`.
+
+use crate::error::{Error, Result};
+use racecars::{Domain, Space, Value};
+use std::str::FromStr;
+
+/// One parameter, or an array of them: a name and what it may take.
+///
+/// | text | meaning |
+/// |---|---|
+/// | `x=0:10` | every number from 0 to 10 |
+/// | `lr=1e-5:1e-1:log` | the same, measured by ratios |
+/// | `x=0:1:step=0.1` | 0, 0.1, ..., 1 |
+/// | `n=1..64` | every integer from 1 to 64 |
+/// | `n=1..64:log` | the same, measured by ratios |
+/// | `n=0..64:step=8` | 0, 8, ..., 64 |
+/// | `mode=a,b,c` | one of these, without an order |
+/// | `size=small<medium<large` | one of these, in this order |
+/// | `flag=bool` | true or false |
+/// | `w[5]=-1:1` | an array of five |
+///
+/// ```
+/// use racecars_study::Parameter;
+///
+/// let rate: Parameter = "lr=1e-5:1e-1:log".parse()?;
+/// assert_eq!(rate.name, "lr");
+/// assert_eq!(
+///     "lr=1e-5".parse::<Parameter>().unwrap_err().to_string(),
+///     "parameter `lr`: `1e-5` is none of low:high, low:high:log, low:high:step=s, low..high, a,b,c, \
+///      a<b<c, bool"
+/// );
+/// # Ok::<(), racecars_study::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parameter {
+    /// The name.
+    pub name: String,
+    /// The array's length, or `None` for a single parameter.
+    pub count: Option<usize>,
+    /// What it may take.
+    pub domain: Domain,
+}
+
+/// Names that the command has for other things.
+pub(crate) const BUILT_IN: [&str; 4] = ["trial", "seed", "dir", "base"];
+
+impl Parameter {
+    /// A parameter from its name, with `[count]` for an array, and its range.
+    pub fn new(name: &str, range: &str) -> Result<Parameter> {
+        let (name, count) = read_name(name.trim())?;
+        let domain = read_domain(&name, range.trim())?;
+        Ok(Parameter { name, count, domain })
+    }
+}
+
+impl FromStr for Parameter {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text.split_once('=') {
+            Some((name, range)) => Parameter::new(name, range),
+            None => Err(Error::setting(format!(
+                "parameter `{text}` has no range; write it like x=0:10, n=1..64 or mode=a,b,c"
+            ))),
+        }
+    }
+}
+
+/// The space of these parameters, checked.
+pub(crate) fn space(parameters: &[Parameter]) -> Result<Space> {
+    if parameters.is_empty() {
+        return Err(Error::setting(
+            "no parameters; give some with -p (x=0:10, n=1..64, lr=1e-5:1e-1:log, mode=a,b,c) or in \
+             the [parameters] of a study file",
+        ));
+    }
+    let mut builder = Space::builder();
+    for Parameter { name, count, domain } in parameters {
+        builder = match count {
+            None => builder.coordinate(name, domain.clone()),
+            Some(count) => builder.array(name, *count, domain.clone()),
+        };
+    }
+    builder.build().map_err(|error| {
+        // The library speaks of coordinates.
+        Error::setting(error.to_string().replacen("coordinate `", "parameter `", 1))
+    })
+}
+
+fn read_name(text: &str) -> Result<(String, Option<usize>)> {
+    let (name, count) = match text.strip_suffix(']').and_then(|text| text.split_once('[')) {
+        None => (text, None),
+        Some((name, count)) => match count.parse() {
+            Ok(count) if count > 0 => (name, Some(count)),
+            _ => {
+                return Err(Error::setting(format!(
+                    "parameter `{text}`: `{count}` is not a length; an array is written like w[5]=-1:1"
+                )));
+            }
+        },
+    };
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let starts_well = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
+    if !starts_well || !name.chars().all(is_word) {
+        return Err(Error::setting(format!(
+            "parameter `{name}`: a name is a letter followed by letters, digits, `_`, `-` and `.`"
+        )));
+    }
+    if BUILT_IN.contains(&name) {
+        return Err(Error::setting(format!(
+            "parameter `{name}`: this name stands for something else in commands, as do {}",
+            BUILT_IN.join(", ")
+        )));
+    }
+    Ok((name.to_string(), count))
+}
+
+fn read_domain(name: &str, range: &str) -> Result<Domain> {
+    let refuse = |what: String| Err(Error::setting(format!("parameter `{name}`: {what}")));
+    if matches!(range, "bool" | "boolean") {
+        return Ok(Domain::Boolean);
+    }
+    if range.contains('<') {
+        return Ok(Domain::Levels(range.split('<').map(read_value).collect()));
+    }
+    if range.contains(',') {
+        return Ok(Domain::Categorical(range.split(',').map(read_value).collect()));
+    }
+    let mut parts = range.split(':');
+    let first = parts.next().unwrap_or_default();
+    if let Some((low, high)) = first.split_once("..") {
+        let (Ok(low), Ok(high)) = (low.trim().parse::<i64>(), high.trim().parse::<i64>()) else {
+            return refuse(format!(
+                "`{first}` is not two integers; numbers with a fraction are written low:high"
+            ));
+        };
+        return match parts.collect::<Vec<_>>()[..] {
+            [] => Ok(Domain::integer(low, high)),
+            ["log"] => Ok(Domain::log_integer(low, high)),
+            [option] => match option.strip_prefix("step=").map(str::parse::<i64>) {
+                Some(Ok(step)) if step > 0 => read_integer_grid(name, low, high, step),
+                _ => refuse(format!("`{option}` is neither log nor step=s with a whole s above 0")),
+            },
+            _ => refuse(format!("`{range}` has too many parts")),
+        };
+    }
+    let second = parts.next();
+    let numbers = (first.trim().parse::<f64>(), second.map(|text| text.trim().parse::<f64>()));
+    let (Ok(low), Some(Ok(high))) = numbers else {
+        return refuse(format!(
+            "`{range}` is none of low:high, low:high:log, low:high:step=s, low..high, a,b,c, a<b<c, \
+             bool"
+        ));
+    };
+    match parts.collect::<Vec<_>>()[..] {
+        [] => Ok(Domain::real(low, high)),
+        ["log"] => Ok(Domain::log_real(low, high)),
+        [option] => match option.strip_prefix("step=").map(str::parse::<f64>) {
+            Some(Ok(step)) => Ok(Domain::grid(low, high, step)),
+            _ => refuse(format!("`{option}` is neither log nor step=s with a number s")),
+        },
+        _ => refuse(format!("`{range}` has too many parts")),
+    }
+}
+
+/// Every `step`-th integer, as levels, so that they stay integers.
+fn read_integer_grid(name: &str, low: i64, high: i64, step: i64) -> Result<Domain> {
+    /// Beyond this a grid of reals takes less memory than a list.
+    const MOST: i64 = 100_000;
+    let span = high.checked_sub(low).filter(|span| *span > 0 && span % step == 0);
+    match span.map(|span| span / step) {
+        Some(steps) if steps < MOST => Ok(Domain::levels((0..=steps).map(|i| low + i * step))),
+        Some(steps) => Err(Error::setting(format!(
+            "parameter `{name}`: {steps} steps; at most {MOST} are allowed for integers"
+        ))),
+        None => Err(Error::setting(format!(
+            "parameter `{name}`: {low}..{high} is not a whole number of steps of {step}"
+        ))),
+    }
+}
+
+/// A choice: an integer or number if it reads as one and is written plainly, otherwise a word.
+fn read_value(text: &str) -> Value {
+    let text = text.trim();
+    if let Ok(integer) = text.parse::<i64>()
+        && integer.to_string() == text
+    {
+        return Value::Integer(integer);
+    }
+    match text.parse::<f64>() {
+        // As a number it must come out as it was written: `007` and `1.50` are words.
+        Ok(number) if Value::Real(number).to_string() == text => Value::Real(number),
+        _ => Value::Text(text.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn domain(text: &str) -> Domain {
+        text.parse::<Parameter>().unwrap().domain
+    }
+
+    fn error(text: &str) -> String {
+        let parameter = text.parse::<Parameter>();
+        parameter.and_then(|parameter| space(&[parameter])).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_kind_is_read() {
+        assert_eq!(domain("x=0:10"), Domain::real(0.0, 10.0));
+        assert_eq!(domain("x = -1.5 : 1e3"), Domain::real(-1.5, 1000.0));
+        assert_eq!(domain("lr=1e-5:1e-1:log"), Domain::log_real(1e-5, 0.1));
+        assert_eq!(domain("x=0:1:step=0.1"), Domain::grid(0.0, 1.0, 0.1));
+        assert_eq!(domain("n=1..64"), Domain::integer(1, 64));
+        assert_eq!(domain("n=-8..-1"), Domain::integer(-8, -1));
+        assert_eq!(domain("n=1..64:log"), Domain::log_integer(1, 64));
+        assert_eq!(domain("n=0..64:step=32"), Domain::levels([0, 32, 64]));
+        assert_eq!(domain("mode=a,b,c"), Domain::categorical(["a", "b", "c"]));
+        assert_eq!(domain("k=1,2"), Domain::categorical([1, 2]));
+        assert_eq!(domain("k=0.5,007"), Domain::categorical([Value::Real(0.5), "007".into()]));
+        assert_eq!(domain("s=small<large"), Domain::levels(["small", "large"]));
+        assert_eq!(domain("flag=bool"), Domain::Boolean);
+        let array: Parameter = "w[5]=-1:1".parse().unwrap();
+        assert_eq!((array.name.as_str(), array.count), ("w", Some(5)));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert!(error("x").contains("`x` has no range"));
+        assert!(error("x=").contains("none of low:high"));
+        assert!(error("x=1:0").contains("parameter `x`: low 1 is not below high 0"));
+        assert!(error("x=0:1:lag").contains("`lag` is neither log nor step"));
+        assert!(error("x=0:1:log").contains("not positive, as a log scale needs"));
+        assert!(error("n=1..2.5").contains("not two integers"));
+        assert!(error("n=0..10:step=3").contains("not a whole number of steps"));
+        assert!(error("w[0]=0:1").contains("`0` is not a length"));
+        assert!(error("2x=0:1").contains("a name is a letter"));
+        assert!(error("seed=0:1").contains("stands for something else"));
+        assert!(error("m=a,a").contains("`m`: a is repeated"));
+        assert!(error("x=0:inf").contains("not a finite number"));
+        assert!(space(&[]).unwrap_err().to_string().contains("no parameters"));
+    }
+}

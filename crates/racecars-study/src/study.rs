@@ -1,0 +1,298 @@
+//! A study: open it, run it, or ask and tell by hand.
+
+use crate::command::Task;
+use crate::config::Settings;
+use crate::desk::Desk;
+use crate::error::{Error, ErrorKind, Result};
+use crate::evaluate::{Evaluator, Look};
+use crate::journal::{self, Tell};
+use crate::lock::Lock;
+use crate::orphans;
+use crate::outcome::{Failure, Verdict};
+use crate::plan::{Plan, now};
+use crate::record::{Best, Counts};
+use crate::session::{self, Ended, Interrupt, Status};
+use crate::summary::{Chosen, Summary};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// The name of a study's folder if none is given.
+pub const FOLDER: &str = "racecars-study";
+/// How long a run waits: a process that was killed can leave programs that it was just starting, which
+/// have the lock for a moment.
+const MOMENT: Duration = Duration::from_millis(500);
+/// How long asking and telling wait for another process that does the same.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A study that is open: its folder is locked until this is dropped.
+pub struct Study {
+    desk: Desk,
+    evaluator: Option<Evaluator>,
+}
+
+/// A point to be evaluated by hand.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Asked {
+    /// Its number, to tell the outcome with.
+    pub trial: u64,
+    /// The values by name.
+    pub params: serde_json::Value,
+    /// A seed for it.
+    pub seed: u64,
+    /// The study's command with the values in place, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+}
+
+/// An outcome that is told by hand: a value, a violation, or a failure.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Told {
+    /// The trial.
+    pub trial: Option<u64>,
+    /// The value, if there is one.
+    pub value: Option<f64>,
+    /// By how much constraints are violated; 0 and less is feasible.
+    pub infeasible: Option<f64>,
+    /// Why it failed, if it did.
+    pub failed: Option<String>,
+    /// How long it took, if known.
+    pub seconds: Option<f64>,
+}
+
+impl Study {
+    /// Opens the study in `folder` to run it, or begins one there. Programs that a killed session
+    /// left running are ended. `base` is the folder that commands are relative to.
+    pub fn open(folder: &Path, settings: &Settings, base: &Path) -> Result<Study> {
+        let (folder, lock) = enter(folder, MOMENT)?;
+        orphans::kill(&folder);
+        let mut evaluator = None;
+        let mut desk = Desk::open(&folder, lock, |old| {
+            let plan = Plan::new(settings, base, old)?;
+            // A command that cannot be right is refused before there is a study.
+            evaluator = Some(Evaluator::new(&plan, &folder)?);
+            Ok(plan)
+        })?;
+        if desk.is_resumed() {
+            desk.resume()?;
+        }
+        Ok(Study { desk, evaluator })
+    }
+
+    /// Opens the study in `folder` to ask and tell by hand, or begins one there; it needs no command.
+    pub fn open_by_hand(folder: &Path, settings: &Settings, base: &Path) -> Result<Study> {
+        let (folder, lock) = enter(folder, PATIENCE)?;
+        let desk = Desk::open(&folder, lock, |old| Plan::new(settings, base, old))?;
+        let evaluator = match desk.plan().command.is_empty() {
+            true => None,
+            false => Some(Evaluator::new(desk.plan(), &folder)?),
+        };
+        Ok(Study { desk, evaluator })
+    }
+
+    /// Moves the journal in `folder` aside, so that a study begins afresh there; returns where to.
+    pub fn restart(folder: &Path) -> Result<Option<PathBuf>> {
+        let path = folder.join(journal::FILE);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let (folder, _lock) = enter(folder, MOMENT)?;
+        let names = (1..).map(|number| folder.join(format!("journal-{number}.jsonl")));
+        let Some(aside) = names.into_iter().find(|name| !name.exists()) else { return Ok(None) };
+        std::fs::rename(&path, &aside)
+            .map_err(|error| Error::system("move aside", &path, error))?;
+        Ok(Some(aside))
+    }
+
+    /// Checks settings and runs the program once, without a journal. The point is the first that a
+    /// run would propose.
+    pub fn check(
+        folder: &Path,
+        settings: &Settings,
+        base: &Path,
+        stop: &AtomicBool,
+    ) -> Result<(Plan, Look)> {
+        let old = journal::plan(&folder.join(journal::FILE))?;
+        let plan = Plan::new(settings, base, old.as_ref())?;
+        if let Some(old) = &old {
+            plan.check_continues(old, folder)?;
+        }
+        let folder = std::path::absolute(folder)
+            .map_err(|error| Error::system("find the folder", folder, error))?;
+        let evaluator = Evaluator::new(&plan, &folder)?;
+        let mut optimizer =
+            plan.algorithm()?.optimizer(plan.space()?, Some(plan.budget), plan.seed)?;
+        let Some(candidate) = optimizer.ask() else {
+            return Err(Error::setting("the space has no points"));
+        };
+        let look = evaluator.look(candidate.point(), stop)?;
+        Ok((plan, look))
+    }
+
+    /// The settings.
+    pub fn plan(&self) -> &Plan {
+        self.desk.plan()
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        self.desk.folder()
+    }
+
+    /// Whether the study was begun by an earlier session.
+    pub fn is_resumed(&self) -> bool {
+        self.desk.is_resumed()
+    }
+
+    /// What has been counted so far.
+    pub fn counts(&self) -> Counts {
+        self.desk.record().counts
+    }
+
+    /// The best trial so far.
+    pub fn best(&self) -> Option<&Best> {
+        self.desk.record().best.as_ref()
+    }
+
+    /// Runs the study until its budget is used up or something else ends the session, and writes
+    /// `best.json`. `observe` sees how it goes, after each evaluation and now and then.
+    pub fn run(
+        &mut self,
+        interrupt: &Interrupt,
+        observe: &mut dyn FnMut(&Status<'_>),
+    ) -> Result<Summary> {
+        let start = Instant::now();
+        let Some(evaluator) = &self.evaluator else {
+            return Err(Error::setting("the study has no command to run"));
+        };
+        let (ended, first_failure) =
+            session::run(&mut self.desk, evaluator, interrupt, observe, start)?;
+        self.desk.stop(ended.name())?;
+        let summary = self.summary(ended, start.elapsed());
+        summary.write(self.folder())?;
+        match (ended, first_failure) {
+            (Ended::FirstFailures, Some(failure)) => {
+                Err(Error::new(ErrorKind::FirstFailures, failure))
+            }
+            _ => Ok(summary),
+        }
+    }
+
+    fn summary(&self, ended: Ended, elapsed: Duration) -> Summary {
+        let record = self.desk.record();
+        let chosen = |trial: u64, value: Option<f64>, infeasible: Option<f64>, point: &[f64]| {
+            let params = serde_json::to_value(self.desk.view(point)).unwrap_or_default();
+            let command =
+                self.evaluator.as_ref().map(|evaluator| self.paste(evaluator, trial, point));
+            Chosen { trial, value, infeasible, params, command }
+        };
+        let best = record.best.as_ref().map(|best| {
+            let (value, infeasible) = match &best.verdict {
+                Verdict::Infeasible { infeasible, value } => (*value, Some(*infeasible)),
+                verdict => (verdict.feasible_value(), None),
+            };
+            chosen(best.trial, value, infeasible, &best.point)
+        });
+        let recommended = (record.recommended())
+            .map(|(leader, value)| chosen(leader.trial, Some(value), None, &leader.point));
+        // The last word is whose files are laid out.
+        let point = (record.recommended().map(|(leader, _)| (leader.trial, &leader.point)))
+            .or(record.best.as_ref().map(|best| (best.trial, &best.point)));
+        if let (Some(evaluator), Some((trial, point))) = (&self.evaluator, point) {
+            let task = Task { trial, seed: evaluator.seed(trial, 0), point, folder: "" };
+            // A convenience, which a full disk may deny.
+            let _ = evaluator.recipe().make_best(task);
+        }
+        Summary {
+            stop: ended.name(),
+            evaluations: record.counts.told,
+            budget: self.plan().budget,
+            failures: record.counts.failures,
+            infeasible: record.counts.infeasible,
+            retries: record.counts.retries,
+            repeats: record.counts.repeats,
+            seconds: elapsed.as_secs_f64(),
+            direction: self.plan().direction,
+            algorithm: self.plan().algorithm.clone(),
+            seed: self.plan().seed,
+            best,
+            recommended,
+        }
+    }
+
+    fn paste(&self, evaluator: &Evaluator, trial: u64, point: &[f64]) -> String {
+        let task = Task { trial, seed: evaluator.seed(trial, 0), point, folder: "" };
+        evaluator.recipe().paste(task)
+    }
+
+    /// Proposes up to `count` points; fewer if the budget, the space or the lookahead is used up.
+    pub fn ask(&mut self, count: usize) -> Result<Vec<Asked>> {
+        let mut asked = Vec::new();
+        while asked.len() < count {
+            if !self.desk.may_ask() {
+                if self.desk.tell_next()? {
+                    continue;
+                }
+                break;
+            }
+            let Some(trial) = self.desk.ask()? else { break };
+            asked.extend(self.asked(trial));
+        }
+        Ok(asked)
+    }
+
+    /// The points that were proposed and whose outcome has not been told.
+    pub fn pending(&self) -> Vec<Asked> {
+        self.desk.pending().into_iter().filter_map(|trial| self.asked(trial)).collect()
+    }
+
+    fn asked(&self, trial: u64) -> Option<Asked> {
+        let point = self.desk.point(trial)?;
+        let evaluator = self.evaluator.as_ref();
+        Some(Asked {
+            trial,
+            params: serde_json::to_value(self.desk.view(point)).unwrap_or_default(),
+            seed: evaluator.map_or(trial, |evaluator| evaluator.seed(trial, 0)),
+            command: evaluator.map(|evaluator| self.paste(evaluator, trial, point)),
+        })
+    }
+
+    /// Tells the outcome of a point.
+    pub fn tell(&mut self, told: &Told) -> Result<()> {
+        let trial = told.trial.ok_or_else(|| Error::setting("`trial` is missing"))?;
+        let outcome = match (told.value, told.infeasible, &told.failed) {
+            (None, None, Some(why)) => Verdict::failed(Failure::Reported, why),
+            (value, Some(infeasible), None) if infeasible > 0.0 && infeasible.is_finite() => {
+                Verdict::Infeasible { infeasible, value }
+            }
+            (Some(value), Some(0.0) | None, None) if value.is_finite() => Verdict::value(value),
+            _ => {
+                return Err(Error::setting(format!(
+                    "trial {trial}: tell one of value (a finite number), infeasible (the violation, \
+                     above 0, with or without a value) and failed (the reason, without a value)"
+                )));
+            }
+        };
+        self.desk.tell(&Tell {
+            trial,
+            outcome,
+            attempts: 1,
+            seconds: told.seconds.filter(|seconds| seconds.is_finite()).unwrap_or(0.0),
+            worker: 0,
+            values: Vec::new(),
+            at: now(),
+            stderr: None,
+        })
+    }
+}
+
+/// Makes the folder if need be, and locks it; returns its full path.
+fn enter(folder: &Path, patience: Duration) -> Result<(PathBuf, Lock)> {
+    let refuse = |error| Error::system("make the study's folder", folder, error);
+    std::fs::create_dir_all(folder).map_err(refuse)?;
+    let folder = folder.canonicalize().map_err(refuse)?;
+    let lock = Lock::take(&folder, patience)?;
+    Ok((folder, lock))
+}

@@ -1,0 +1,67 @@
+//! What comes out of a session, and `best.json`.
+
+use crate::error::{Error, Result};
+use crate::outcome::Direction;
+use serde::Serialize;
+use std::path::Path;
+
+/// What came out of a session; the counts are over all sessions of the study.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Summary {
+    /// Why the session ended.
+    pub stop: &'static str,
+    /// The evaluations done.
+    pub evaluations: u64,
+    /// The evaluations planned.
+    pub budget: u64,
+    /// The evaluations that failed.
+    pub failures: u64,
+    /// The points that were infeasible.
+    pub infeasible: u64,
+    /// The runs of the program that were needed because others failed.
+    pub retries: u64,
+    /// The evaluations of leading points at the end.
+    pub repeats: u64,
+    /// How long the session took.
+    pub seconds: f64,
+    /// Which way is better.
+    pub direction: Direction,
+    /// The algorithm.
+    pub algorithm: String,
+    /// The seed.
+    pub seed: u64,
+    /// The best trial seen; the least infeasible one while none is feasible.
+    pub best: Option<Chosen>,
+    /// The trial that is best by fresh values, where leading points were evaluated again; its value is
+    /// what these come to.
+    pub recommended: Option<Chosen>,
+}
+
+/// A trial worth showing.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Chosen {
+    /// The trial.
+    pub trial: u64,
+    /// Its value.
+    pub value: Option<f64>,
+    /// By how much it violates constraints, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub infeasible: Option<f64>,
+    /// The values of the parameters, by name.
+    pub params: serde_json::Value,
+    /// The program with these values, as a line for a shell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+}
+
+impl Summary {
+    /// Writes `best.json`, whole or not at all.
+    pub(crate) fn write(&self, folder: &Path) -> Result<()> {
+        let (path, draft) = (folder.join("best.json"), folder.join("best.json.draft"));
+        let refuse = |error: std::io::Error| Error::system("write", &path, error);
+        let text = serde_json::to_string_pretty(self).map_err(|error| refuse(error.into()))?;
+        std::fs::write(&draft, text + "\n").map_err(refuse)?;
+        std::fs::rename(&draft, &path).map_err(refuse)
+    }
+}
