@@ -7,7 +7,10 @@
 
 mod params;
 
-use racecars::{Algorithm, Optimizer, Outcome, Space};
+use crate::journal::{FILE, Repeat, Resume, Stop, Tell};
+use crate::outcome::Failure;
+use crate::plan::Plan;
+use racecars::Space;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::fs::File;
@@ -15,159 +18,49 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The name of the journal in the folder of a study.
-pub const JOURNAL: &str = "journal.jsonl";
-
-/// Which way is better, as a journal spells it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// Smaller values are better.
-    #[default]
-    Minimize,
-    /// Larger values are better.
-    Maximize,
-}
-
-impl Direction {
-    /// A value turned so that smaller is better.
-    pub fn cost(self, value: f64) -> f64 {
-        match self {
-            Direction::Minimize => value,
-            Direction::Maximize => -value,
-        }
-    }
-}
-
-/// What the journal's first line says about the study.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Settings {
-    /// What is searched.
-    pub space: Space,
-    /// The algorithm's name.
-    #[serde(default = "race_cars")]
-    pub algorithm: String,
-    /// The seed.
-    #[serde(default)]
-    pub seed: u64,
-    /// The number of evaluations planned.
-    #[serde(default)]
-    pub budget: Option<u64>,
-    /// Which way is better.
-    #[serde(default)]
-    pub direction: Direction,
-    /// Whether outcomes are told in the order asked.
-    #[serde(default)]
-    pub deterministic: bool,
-    /// How many evaluations run at once.
-    #[serde(default = "one")]
-    pub jobs: usize,
-    /// The program and its arguments, with `{name}` where a parameter goes.
-    #[serde(default)]
-    pub command: Vec<String>,
-    /// When the study began, in milliseconds since 1970.
-    #[serde(default)]
-    pub started: u64,
-}
-
-fn race_cars() -> String {
-    Algorithm::race_cars().name().to_string()
-}
-
-fn one() -> usize {
-    1
-}
-
-impl Settings {
-    /// An optimizer as the study began with, for replaying it.
-    pub fn optimizer(&self) -> racecars::Result<Box<dyn Optimizer>> {
-        self.algorithm.parse::<Algorithm>()?.optimizer(&self.space, self.budget, self.seed)
-    }
-}
-
-/// What came of a trial.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Told {
-    /// A value, in the user's sense.
-    Value(f64),
-    /// A constraint was broken.
-    Infeasible {
-        /// By how much.
-        violation: f64,
-        /// The value, where there is one.
-        value: Option<f64>,
-    },
-    /// There is no value.
-    Failed {
-        /// The kind of failure: `exit`, `signal`, `timeout` and so on.
-        kind: String,
-        /// What happened exactly.
-        detail: String,
-    },
-}
-
-impl Told {
-    /// This outcome as an optimizer sees it, who minimizes.
-    pub fn outcome(&self, direction: Direction) -> Outcome {
-        match self {
-            Told::Value(value) => Outcome::from(direction.cost(*value)),
-            Told::Infeasible { violation, .. } => Outcome::infeasible(*violation),
-            Told::Failed { kind, .. } => Outcome::failed(kind),
-        }
-    }
-}
-
 /// A line of the journal.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The optimizer proposed a point.
-    Ask {
-        /// The trial's number.
-        trial: u64,
-        /// The point by name, as written.
-        params: &'a RawValue,
-        /// In deterministic mode, how many outcomes the optimizer knew by then: lines are written as
-        /// trials end, but told in the order asked.
-        told: Option<u64>,
-        /// When, in milliseconds since 1970.
-        at: u64,
-    },
+    /// A point was proposed.
+    Ask(Ask<'a>),
     /// A trial ended.
-    Tell {
-        /// The trial's number.
-        trial: u64,
-        /// What came of it.
-        told: Told,
-        /// How often it was tried.
-        attempts: u32,
-        /// How long it took.
-        seconds: f64,
-        /// Who evaluated it.
-        worker: u32,
-        /// When it ended, in milliseconds since 1970.
-        at: u64,
-        /// The end of its standard error.
-        stderr: String,
-    },
-    /// A trial was evaluated once more.
-    Repeat {
-        /// The trial's number.
-        trial: u64,
-        /// The new value.
-        value: f64,
-    },
-    /// The study stopped.
-    Stop {
-        /// Why.
-        reason: String,
-        /// When, in milliseconds since 1970.
-        at: u64,
-    },
-    /// The study goes on.
-    Resume {
-        /// When, in milliseconds since 1970.
-        at: u64,
-    },
+    Tell(Tell),
+    /// A leading point was evaluated again.
+    Repeat(Repeat),
+    /// A session ended.
+    Stop(Stop),
+    /// A session went on with the study.
+    Resume(Resume),
+}
+
+/// A point was proposed.
+#[derive(Debug, Deserialize)]
+pub struct Ask<'a> {
+    /// The trial's number.
+    pub trial: u64,
+    /// The point by name, as written.
+    #[serde(borrow)]
+    pub params: &'a RawValue,
+    /// In deterministic mode, how many outcomes the optimizer knew by then: lines are written as
+    /// trials end, but told in the order asked.
+    pub told: Option<u64>,
+    /// When, in milliseconds since 1970.
+    #[serde(default)]
+    pub at: u64,
+}
+
+/// A kind of failure, as the journal spells it.
+pub fn kind(failure: Failure) -> &'static str {
+    match failure {
+        Failure::Exit => "exit",
+        Failure::Signal => "signal",
+        Failure::Timeout => "timeout",
+        Failure::Unparseable => "unparseable",
+        Failure::Nan => "nan",
+        Failure::Memory => "memory",
+        Failure::NotStarted => "not-started",
+        Failure::Reported => "reported",
+    }
 }
 
 /// Reads a journal, now and again.
@@ -178,7 +71,8 @@ pub struct Reader {
     offset: u64,
     number: u64,
     line: Vec<u8>,
-    settings: Settings,
+    plan: Plan,
+    space: Space,
     header: Box<RawValue>,
     damaged: Vec<u64>,
 }
@@ -186,7 +80,7 @@ pub struct Reader {
 impl Reader {
     /// Opens the journal in a study's folder; `None` if the study has not begun.
     pub fn open(folder: &Path) -> io::Result<Option<Reader>> {
-        let path = folder.join(JOURNAL);
+        let path = folder.join(FILE);
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -203,20 +97,26 @@ impl Reader {
             #[serde(borrow)]
             study: &'a RawValue,
         }
-        let refuse = |error: serde_json::Error| {
+        let refuse = |error: &dyn std::fmt::Display| {
             let what = format!("{}, line 1: not the journal of a study: {error}", path.display());
             io::Error::new(io::ErrorKind::InvalidData, what)
         };
-        let first: First<'_> = serde_json::from_slice(&line).map_err(refuse)?;
-        let settings = serde_json::from_str(first.study.get()).map_err(refuse)?;
+        let first: First<'_> = serde_json::from_slice(&line).map_err(|error| refuse(&error))?;
+        let plan: Plan = serde_json::from_str(first.study.get()).map_err(|error| refuse(&error))?;
+        let space = plan.space().map_err(|error| refuse(&error))?.clone();
         let (offset, header) = (line.len() as u64, first.study.to_owned());
         let damaged = Vec::new();
-        Ok(Some(Reader { path, file, offset, number: 1, line, settings, header, damaged }))
+        Ok(Some(Reader { path, file, offset, number: 1, line, plan, space, header, damaged }))
     }
 
     /// What the first line says.
-    pub fn settings(&self) -> &Settings {
-        &self.settings
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// What is searched.
+    pub fn space(&self) -> &Space {
+        &self.space
     }
 
     /// The first line's description of the study, as written.
@@ -262,7 +162,7 @@ impl Reader {
     }
 }
 
-/// Encodes the parameters of an [`Event::Ask`], or says why they are not a point of the space.
+/// Encodes the parameters of an [`Ask`], or says why they are not a point of the space.
 pub fn encode(space: &Space, params: &RawValue) -> Result<Vec<f64>, String> {
     params::encode(space, params).map_err(|error| error.to_string())
 }
@@ -282,94 +182,20 @@ struct Line<'a> {
     resume: Option<Resume>,
 }
 
-#[derive(Deserialize)]
-struct Ask<'a> {
-    trial: u64,
-    #[serde(borrow)]
-    params: &'a RawValue,
-    told: Option<u64>,
-    #[serde(default)]
-    at: u64,
-}
-
-#[derive(Deserialize)]
-struct Tell {
-    trial: u64,
-    outcome: Written,
-    #[serde(default)]
-    attempts: u32,
-    #[serde(default)]
-    seconds: f64,
-    #[serde(default)]
-    worker: u32,
-    #[serde(default)]
-    at: u64,
-    stderr: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Written {
-    value: Option<f64>,
-    infeasible: Option<f64>,
-    failed: Option<String>,
-    #[serde(default)]
-    detail: String,
-}
-
-#[derive(Deserialize)]
-struct Repeat {
-    trial: u64,
-    value: Option<f64>,
-}
-
-#[derive(Deserialize)]
-struct Stop {
-    #[serde(default)]
-    reason: String,
-    #[serde(default)]
-    at: u64,
-}
-
-#[derive(Deserialize)]
-struct Resume {
-    #[serde(default)]
-    at: u64,
-}
-
 impl<'a> Line<'a> {
     fn event(self) -> Option<Event<'a>> {
-        if let Some(Ask { trial, params, told, at }) = self.ask {
-            return Some(Event::Ask { trial, params, told, at });
-        }
-        if let Some(Tell { trial, outcome, attempts, seconds, worker, at, stderr }) = self.tell {
-            let (told, stderr) = (outcome.told(), stderr.unwrap_or_default());
-            return Some(Event::Tell { trial, told, attempts, seconds, worker, at, stderr });
-        }
-        if let Some(Repeat { trial, value: Some(value) }) = self.repeat {
-            return Some(Event::Repeat { trial, value });
-        }
-        if let Some(Stop { reason, at }) = self.stop {
-            return Some(Event::Stop { reason, at });
-        }
-        self.resume.map(|Resume { at }| Event::Resume { at })
-    }
-}
-
-impl Written {
-    fn told(self) -> Told {
-        let Written { value, infeasible, failed, detail } = self;
-        match (failed, infeasible, value) {
-            (Some(kind), _, _) => Told::Failed { kind, detail },
-            (None, Some(violation), value) => Told::Infeasible { violation, value },
-            (None, None, Some(value)) => Told::Value(value),
-            (None, None, None) => Told::Failed { kind: "unknown".into(), detail },
-        }
+        (self.ask.map(Event::Ask))
+            .or(self.tell.map(Event::Tell))
+            .or(self.repeat.map(Event::Repeat))
+            .or(self.stop.map(Event::Stop))
+            .or(self.resume.map(Event::Resume))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outcome::Direction;
     use std::io::Write;
 
     const FIRST: &str = r#"{"study":{"version":1,"space":{"coordinates":[{"name":"x","type":"real","low":0.0,"high":1.0}]},"algorithm":"race-cars","seed":3,"budget":10,"direction":"maximize","novelty":[1]}}"#;
@@ -378,8 +204,8 @@ mod tests {
         let mut seen = Vec::new();
         let note = |event: Event<'_>| {
             seen.push(match event {
-                Event::Ask { trial, .. } => format!("ask {trial}"),
-                Event::Tell { trial, told, .. } => format!("tell {trial} {told:?}"),
+                Event::Ask(ask) => format!("ask {}", ask.trial),
+                Event::Tell(tell) => format!("tell {} {}", tell.trial, tell.outcome),
                 other => format!("{other:?}"),
             });
             Ok(())
@@ -392,20 +218,20 @@ mod tests {
     fn a_journal_is_read_as_it_grows_and_a_torn_line_waits() {
         let folder = tempfile::tempdir().unwrap();
         assert!(Reader::open(folder.path()).unwrap().is_none(), "not begun");
-        let mut file = File::create(folder.path().join(JOURNAL)).unwrap();
+        let mut file = File::create(folder.path().join(FILE)).unwrap();
         write!(file, "{}", &FIRST[..20]).unwrap();
         assert!(Reader::open(folder.path()).unwrap().is_none(), "its first line is being written");
         writeln!(file, "{}", &FIRST[20..]).unwrap();
         let mut reader = Reader::open(folder.path()).unwrap().unwrap();
-        assert_eq!(reader.settings().direction, Direction::Maximize);
+        assert_eq!(reader.plan().direction, Direction::Maximize);
         assert!(names(&mut reader).is_empty());
         write!(file, "{{\"ask\":{{\"trial\":0,\"params\":{{\"x\":0.5}}}}}}\n{{\"tell\":").unwrap();
         assert_eq!(names(&mut reader), ["ask 0"]);
         assert!(names(&mut reader).is_empty());
         writeln!(file, "{{\"trial\":0,\"outcome\":{{\"value\":2}}}}}}").unwrap();
-        assert_eq!(names(&mut reader), ["tell 0 Value(2.0)"]);
+        assert_eq!(names(&mut reader), ["tell 0 2"]);
         assert!(reader.damaged().is_empty() && !reader.is_replaced());
-        File::create(folder.path().join(JOURNAL)).unwrap();
+        File::create(folder.path().join(FILE)).unwrap();
         assert!(reader.is_replaced());
     }
 
@@ -420,15 +246,11 @@ mod tests {
             r#"{"tell":{"trial":0,"outcome":{"failed":"exit","detail":"exit code 3"}}}"#,
             r#"{"tell":{"trial":1,"outcome":{"infeasible":0.5,"value":1}}}"#,
         ];
-        std::fs::write(folder.path().join(JOURNAL), lines.join("\n") + "\n").unwrap();
+        std::fs::write(folder.path().join(FILE), lines.join("\n") + "\n").unwrap();
         let mut reader = Reader::open(folder.path()).unwrap().unwrap();
         assert_eq!(
             names(&mut reader),
-            [
-                "ask 0",
-                r#"tell 0 Failed { kind: "exit", detail: "exit code 3" }"#,
-                "tell 1 Infeasible { violation: 0.5, value: Some(1.0) }"
-            ]
+            ["ask 0", "tell 0 failed: exit code 3", "tell 1 infeasible by 0.5"]
         );
         assert_eq!(reader.damaged(), [3]);
     }
@@ -436,7 +258,7 @@ mod tests {
     #[test]
     fn what_is_no_journal_is_refused_with_its_name() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join(JOURNAL), "{\"a\":1}\n").unwrap();
+        std::fs::write(folder.path().join(FILE), "{\"a\":1}\n").unwrap();
         let message = Reader::open(folder.path()).err().unwrap().to_string();
         assert!(message.contains("journal.jsonl, line 1: not the journal of a study"), "{message}");
     }

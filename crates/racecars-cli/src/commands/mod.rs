@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod init;
 pub(crate) mod overhead;
 pub(crate) mod run;
+pub(crate) mod seeing;
 pub(crate) mod solve;
 mod study_arguments;
 

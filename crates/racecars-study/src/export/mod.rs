@@ -4,7 +4,9 @@
 mod optuna;
 mod table;
 
-use crate::trace::{Event, Reader, Told};
+use crate::journal::Tell;
+use crate::outcome::Verdict;
+use crate::trace::{self, Event, Reader};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -71,26 +73,17 @@ struct Trial {
     params: Box<RawValue>,
     asked: u64,
     /// `None` while it runs.
-    end: Option<End>,
-}
-
-struct End {
-    told: Told,
-    attempts: u32,
-    seconds: f64,
-    worker: u32,
-    at: u64,
-    stderr: String,
+    end: Option<Tell>,
 }
 
 impl Trial {
     /// How it came out, in a word.
-    fn state(&self) -> &str {
-        match &self.end {
+    fn state(&self) -> &'static str {
+        match self.end.as_ref().map(|end| &end.outcome) {
             None => "running",
-            Some(End { told: Told::Value(_), .. }) => "value",
-            Some(End { told: Told::Infeasible { .. }, .. }) => "infeasible",
-            Some(End { told: Told::Failed { kind, .. }, .. }) => kind,
+            Some(Verdict::Value { .. }) => "value",
+            Some(Verdict::Infeasible { .. }) => "infeasible",
+            Some(Verdict::Failed { failed, .. }) => trace::kind(*failed),
         }
     }
 }
@@ -104,13 +97,13 @@ fn each_trial(
     let mut count = 0;
     reader.read(|event| {
         match event {
-            Event::Ask { trial, params, at, .. } => {
-                let params = params.to_owned();
-                running.insert(trial, Trial { trial, params, asked: at, end: None });
+            Event::Ask(ask) => {
+                let (trial, params) = (ask.trial, ask.params.to_owned());
+                running.insert(trial, Trial { trial, params, asked: ask.at, end: None });
             }
-            Event::Tell { trial, told, attempts, seconds, worker, at, stderr } => {
-                if let Some(mut found) = running.remove(&trial) {
-                    found.end = Some(End { told, attempts, seconds, worker, at, stderr });
+            Event::Tell(tell) => {
+                if let Some(mut found) = running.remove(&tell.trial) {
+                    found.end = Some(tell);
                     take(&found)?;
                     count += 1;
                 }
@@ -134,20 +127,20 @@ fn write_json(reader: &mut Reader, out: &mut dyn Write) -> io::Result<u64> {
     let mut gap = "\n";
     let count = each_trial(reader, |trial| {
         let mut row = json!({ "trial": trial.trial, "state": trial.state(), "asked": trial.asked });
-        if let Some(End { told, attempts, seconds, worker, at, stderr }) = &trial.end {
-            row["ended"] = json!(at);
-            row["seconds"] = json!(seconds);
-            row["worker"] = json!(worker);
-            row["attempts"] = json!(attempts);
-            match told {
-                Told::Value(value) => row["value"] = json!(value),
-                Told::Infeasible { violation, value } => {
-                    row["violation"] = json!(violation);
+        if let Some(end) = &trial.end {
+            row["ended"] = json!(end.at);
+            row["seconds"] = json!(end.seconds);
+            row["worker"] = json!(end.worker);
+            row["attempts"] = json!(end.attempts);
+            match &end.outcome {
+                Verdict::Value { value } => row["value"] = json!(value),
+                Verdict::Infeasible { infeasible, value } => {
+                    row["violation"] = json!(infeasible);
                     row["value"] = json!(value);
                 }
-                Told::Failed { detail, .. } => row["detail"] = json!(detail),
+                Verdict::Failed { detail, .. } => row["detail"] = json!(detail),
             }
-            if !stderr.is_empty() {
+            if let Some(stderr) = &end.stderr {
                 row["stderr"] = Value::from(stderr.as_str());
             }
         }

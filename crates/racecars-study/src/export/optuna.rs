@@ -5,7 +5,8 @@
 //! them since Optuna 3.1.
 
 use super::moment;
-use crate::trace::{Direction, Event, Reader, Told, encode};
+use crate::outcome::{Direction, Verdict};
+use crate::trace::{Event, Reader, encode, kind};
 use racecars::{Domain, Scale, Space};
 use serde_json::{Map, Value as Json, json};
 use std::collections::HashMap;
@@ -28,8 +29,8 @@ const WORKER: &str = "racecars";
 
 /// Writes the study under a name. Trials keep their numbers where these are 0, 1, 2, ...
 pub(super) fn write(reader: &mut Reader, name: &str, out: &mut dyn Write) -> io::Result<u64> {
-    let settings = reader.settings().clone();
-    let direction = match settings.direction {
+    let (plan, space) = (reader.plan().clone(), reader.space().clone());
+    let direction = match plan.direction {
         Direction::Minimize => 1,
         Direction::Maximize => 2,
     };
@@ -40,19 +41,20 @@ pub(super) fn write(reader: &mut Reader, name: &str, out: &mut dyn Write) -> io:
     };
     log(CREATE_STUDY, json!({ "study_name": name, "directions": [direction] }))?;
     for (key, value) in [
-        ("racecars:algorithm", json!(settings.algorithm)),
-        ("racecars:seed", json!(settings.seed)),
-        ("racecars:command", json!(settings.command)),
+        ("racecars:algorithm", json!(plan.algorithm)),
+        ("racecars:seed", json!(plan.seed)),
+        ("racecars:command", json!(plan.command)),
     ] {
         log(SET_STUDY_USER_ATTR, json!({ "study_id": 0, "user_attr": { key: value } }))?;
     }
-    let distributions = distributions(&settings.space);
+    let distributions = distributions(&space);
     // Optuna numbers trials as they come.
     let mut numbers: HashMap<u64, u64> = HashMap::new();
     let mut count = 0;
     reader.read(|event| match event {
-        Event::Ask { trial, params, at, .. } => {
-            let Ok(point) = encode(&settings.space, params) else { return Ok(()) };
+        Event::Ask(ask) => {
+            let (trial, params, at) = (ask.trial, ask.params, ask.at);
+            let Ok(point) = encode(&space, params) else { return Ok(()) };
             if numbers.contains_key(&trial) {
                 return Ok(());
             }
@@ -64,36 +66,36 @@ pub(super) fn write(reader: &mut Reader, name: &str, out: &mut dyn Write) -> io:
                 json!({
                     "study_id": 0, "datetime_start": moment(at), "state": 0,
                     "distributions": distributions,
-                    "params": internal(&settings.space, &point, &written),
+                    "params": internal(&space, &point, &written),
                     "user_attrs": {}, "system_attrs": {}, "intermediate_values": {},
                 }),
             )
         }
-        Event::Tell { trial, told, attempts, seconds, worker, at, stderr } => {
-            let Some(id) = numbers.get(&trial) else { return Ok(()) };
+        Event::Tell(tell) => {
+            let Some(id) = numbers.get(&tell.trial) else { return Ok(()) };
             let mut note = |key: &str, value: Json| {
                 log(SET_TRIAL_USER_ATTR, json!({ "trial_id": id, "user_attr": { key: value } }))
             };
-            note("seconds", json!(seconds))?;
-            note("worker", json!(worker))?;
-            if attempts > 1 {
-                note("attempts", json!(attempts))?;
+            note("seconds", json!(tell.seconds))?;
+            note("worker", json!(tell.worker))?;
+            if tell.attempts > 1 {
+                note("attempts", json!(tell.attempts))?;
             }
-            if let Told::Failed { kind, detail } = &told {
-                note("failure", json!(kind))?;
+            if let Verdict::Failed { failed, detail } = &tell.outcome {
+                note("failure", json!(kind(*failed)))?;
                 note("detail", json!(detail))?;
             }
-            if !stderr.is_empty() {
+            if let Some(stderr) = &tell.stderr {
                 note("stderr", json!(stderr))?;
             }
-            if let Told::Infeasible { violation, .. } = told {
-                let attribute = json!({ "constraints": [violation] });
+            if let Verdict::Infeasible { infeasible, .. } = tell.outcome {
+                let attribute = json!({ "constraints": [infeasible] });
                 log(SET_TRIAL_SYSTEM_ATTR, json!({ "trial_id": id, "system_attr": attribute }))?;
             }
-            let value = match told {
-                Told::Value(value) => Some(value),
-                Told::Infeasible { value, .. } => value,
-                Told::Failed { .. } => None,
+            let value = match tell.outcome {
+                Verdict::Value { value } => Some(value),
+                Verdict::Infeasible { value, .. } => value,
+                Verdict::Failed { .. } => None,
             };
             // A trial without a value cannot be complete to Optuna.
             let value = value.filter(|value| value.is_finite());
@@ -103,7 +105,7 @@ pub(super) fn write(reader: &mut Reader, name: &str, out: &mut dyn Write) -> io:
                     "trial_id": id,
                     "state": if value.is_some() { COMPLETE } else { FAIL },
                     "values": value.map(|value| [value]),
-                    "datetime_complete": moment(at),
+                    "datetime_complete": moment(tell.at),
                 }),
             )
         }

@@ -1,7 +1,8 @@
 //! The table: comma-separated values, one row per trial, quoted as RFC 4180 says.
 
-use super::{End, Trial, each_trial, moment};
-use crate::trace::{Reader, Told};
+use super::{Trial, each_trial, moment};
+use crate::outcome::Verdict;
+use crate::trace::Reader;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -10,7 +11,7 @@ const COLUMNS: &str = "trial,state,value,violation,detail,attempts,seconds,worke
 
 /// Writes the table; the parameters come last.
 pub(super) fn write(reader: &mut Reader, out: &mut dyn Write) -> io::Result<u64> {
-    let space = reader.settings().space.clone();
+    let space = reader.space().clone();
     write!(out, "{COLUMNS}")?;
     for i in 0..space.dimension() {
         write!(out, ",{}", quoted(&space.coordinate_name(i)))?;
@@ -35,16 +36,19 @@ pub(super) fn write(reader: &mut Reader, out: &mut dyn Write) -> io::Result<u64>
 fn write_outcome(trial: &Trial, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{},{},", trial.trial, quoted(trial.state()))?;
     let asked = moment(trial.asked);
-    let Some(End { told, attempts, seconds, worker, at, .. }) = &trial.end else {
+    let Some(end) = &trial.end else {
         return write!(out, ",,,,,,{asked},");
     };
-    match told {
-        Told::Value(value) => write!(out, "{value},,")?,
-        Told::Infeasible { violation, value: Some(value) } => write!(out, "{value},{violation},")?,
-        Told::Infeasible { violation, value: None } => write!(out, ",{violation},")?,
-        Told::Failed { detail, .. } => write!(out, ",,{}", quoted(detail))?,
+    match &end.outcome {
+        Verdict::Value { value } => write!(out, "{value},,")?,
+        Verdict::Infeasible { infeasible, value: Some(value) } => {
+            write!(out, "{value},{infeasible},")?;
+        }
+        Verdict::Infeasible { infeasible, value: None } => write!(out, ",{infeasible},")?,
+        Verdict::Failed { detail, .. } => write!(out, ",,{}", quoted(detail))?,
     }
-    write!(out, ",{attempts},{seconds},{worker},{asked},{}", moment(*at))
+    let ended = moment(end.at);
+    write!(out, ",{},{},{},{asked},{ended}", end.attempts, end.seconds, end.worker)
 }
 
 fn cell(value: &Value) -> String {

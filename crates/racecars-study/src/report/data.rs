@@ -5,9 +5,10 @@ use super::digest::{Digest, Failures, Status};
 use super::importance::{Importance, importance};
 use super::places::{self, Range};
 use super::regions::{self, Region};
+use super::reproduce;
 use super::timeline::{Timeline, timeline};
 use super::warnings::{self, Warning, warnings};
-use crate::trace::{Direction, Told};
+use crate::outcome::Verdict;
 use racecars::{Axis, Rank};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -101,7 +102,7 @@ impl Data {
                 "possible": !importance.shares.is_empty(),
                 "explained": importance.explained(),
                 "used": importance.used,
-                "parameters": digest.settings.space.dimension(),
+                "parameters": digest.space.dimension(),
             }),
             sample: sample(digest, &shown),
             improvements: improvements(digest),
@@ -118,23 +119,21 @@ pub(super) fn digits(x: f64, count: usize) -> f64 {
 }
 
 fn study(digest: &Digest) -> Value {
-    let settings = &digest.settings;
+    let plan = &digest.plan;
     json!({
         "name": digest.name,
         "begun": true,
-        "algorithm": settings.algorithm,
-        "seed": settings.seed,
-        "budget": settings.budget,
-        "direction": match settings.direction {
-            Direction::Minimize => "minimize",
-            Direction::Maximize => "maximize",
-        },
-        "deterministic": settings.deterministic,
-        "jobs": settings.jobs,
-        "command": settings.command,
-        "started": settings.started,
-        "dimension": settings.space.dimension(),
+        "algorithm": plan.algorithm,
+        "seed": plan.seed,
+        "budget": plan.budget,
+        "direction": plan.direction,
+        "deterministic": plan.deterministic,
+        "jobs": plan.jobs,
+        "started": plan.started,
+        "dimension": digest.space.dimension(),
         "version": env!("CARGO_PKG_VERSION"),
+        "run": reproduce::run(plan, &digest.space),
+        "continue": reproduce::go_on(&digest.folder),
     })
 }
 
@@ -153,12 +152,12 @@ fn state(digest: &Digest) -> Value {
         "seconds": digest.elapsed(),
         "sessions": digest.sessions.len(),
         "last": digest.sessions.last().map(|session| session.end),
-        "since": digest.best.as_ref().map(|best| told as u64 - 1 - best.order),
+        "since": digest.record.best.as_ref().map(|_| told as u64 - 1 - digest.best_order),
     })
 }
 
 fn assignments(digest: &Digest, point: &[f64]) -> Vec<(String, String)> {
-    let space = &digest.settings.space;
+    let space = &digest.space;
     places::entries(space)
         .zip(point)
         .enumerate()
@@ -170,40 +169,40 @@ fn assignments(digest: &Digest, point: &[f64]) -> Vec<(String, String)> {
 }
 
 fn best(digest: &Digest) -> Option<Value> {
-    let best = digest.best.as_ref()?;
-    let (value, violation) = match best.told {
-        Told::Value(value) => (Some(value), None),
-        Told::Infeasible { violation, value } => (value, Some(violation)),
-        Told::Failed { .. } => (None, None),
+    let best = digest.record.best.as_ref()?;
+    let (value, violation) = match best.verdict {
+        Verdict::Value { value } => (Some(value), None),
+        Verdict::Infeasible { infeasible, value } => (value, Some(infeasible)),
+        Verdict::Failed { .. } => (None, None),
     };
-    let point = digest.settings.space.view(&best.point);
     Some(json!({
         "trial": best.trial,
-        "order": best.order,
+        "order": digest.best_order,
         "value": value,
         "violation": violation,
         "assignments": assignments(digest, &best.point),
-        "point": point,
-        "repeats": digest.repeats.get(&best.trial),
+        "point": digest.space.view(&best.point),
+        "command": reproduce::command(digest, best.trial, &best.point),
     }))
 }
 
-/// The trial with the best mean among those that were evaluated again.
+/// The trial that is best by fresh values, where leading points were evaluated again.
 fn recommended(digest: &Digest) -> Option<Value> {
-    let direction = digest.settings.direction;
-    let mean = |values: &Vec<f64>| warnings::mean_and_spread(values).0;
-    let (trial, again) = (digest.repeats.iter()).min_by(|a, b| {
-        let (a_cost, b_cost) = (direction.cost(mean(a.1)), direction.cost(mean(b.1)));
-        a_cost.total_cmp(&b_cost).then(a.0.cmp(b.0))
-    })?;
-    Some(json!({ "trial": trial, "mean": mean(again), "count": again.len() }))
+    let (leader, value) = digest.record.recommended()?;
+    Some(json!({
+        "trial": leader.trial,
+        "value": value,
+        "count": digest.repeats.get(&leader.trial).map_or(0, Vec::len),
+        "point": digest.space.view(&leader.point),
+        "command": reproduce::command(digest, leader.trial, &leader.point),
+    }))
 }
 
 /// The importance of the parameters, from the sample's outcomes; infeasible points count as worse than
 /// feasible ones.
 fn measure(digest: &Digest) -> Importance {
     let kept = &digest.kept;
-    let space = &digest.settings.space;
+    let space = &digest.space;
     let rows: Vec<usize> = (0..kept.rows())
         .filter(|&row| digest.trials[kept.order(row) as usize].status != Status::Failed)
         .collect();
@@ -231,10 +230,10 @@ fn shown(digest: &Digest, importance: &Importance) -> Vec<usize> {
 }
 
 fn parameters(digest: &Digest, importance: &Importance, shown: &[usize]) -> Vec<Parameter> {
-    let space = &digest.settings.space;
+    let space = &digest.space;
     let entries: Vec<_> = places::entries(space).take(digest.kept.tracked()).collect();
     let best = |i: usize| {
-        let best = digest.best.as_ref()?;
+        let best = digest.record.best.as_ref()?;
         Some(places::place(space.axis(i), best.point[i]) as f32)
     };
     (shown.iter())

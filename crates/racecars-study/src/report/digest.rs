@@ -4,17 +4,19 @@
 use super::kept::Kept;
 use super::places;
 use super::regions::Replay;
-use crate::trace::{self, Event, Reader, Settings, Told};
-use racecars::Rank;
+use crate::journal::Tell;
+use crate::outcome::Verdict;
+use crate::plan::Plan;
+use crate::record::Record;
+use crate::trace::{self, Event, Reader};
+use racecars::{Rank, Space};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How many failures of a kind are shown in full.
 const EXAMPLES: usize = 3;
-/// How much of standard error is kept of each.
-const STDERR: usize = 2000;
 
 /// How a trial came out, in short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,17 +38,6 @@ pub(super) struct Trial {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) worker: u32,
-}
-
-/// The best trial.
-#[derive(Debug, Clone)]
-pub(super) struct Best {
-    pub(super) trial: u64,
-    pub(super) told: Told,
-    pub(super) rank: Rank,
-    pub(super) point: Vec<f64>,
-    /// Its place in the order told.
-    pub(super) order: u64,
 }
 
 /// Failures of one kind.
@@ -81,15 +72,20 @@ pub(super) struct Pending {
 /// A study, as far as a report is concerned.
 pub struct Digest {
     pub(super) name: String,
-    pub(super) settings: Settings,
+    pub(super) folder: PathBuf,
+    pub(super) plan: Plan,
+    pub(super) space: Space,
     /// In the order told.
     pub(super) trials: Vec<Trial>,
     pub(super) pending: BTreeMap<u64, Pending>,
     pub(super) kept: Kept,
-    pub(super) best: Option<Best>,
+    /// The best trial, and the leading ones.
+    pub(super) record: Record,
+    /// Where the best trial stands in the order told.
+    pub(super) best_order: u64,
     /// The order told and the value of each new best value.
     pub(super) improvements: Vec<(u64, f64)>,
-    pub(super) failures: BTreeMap<String, Failures>,
+    pub(super) failures: BTreeMap<&'static str, Failures>,
     pub(super) retried: u64,
     pub(super) replay: Replay,
     /// Values of trials that were evaluated again.
@@ -105,30 +101,34 @@ impl Digest {
     /// Reads the study in a folder; `None` if it has not begun.
     pub fn read(folder: &Path) -> io::Result<Option<Digest>> {
         let Some(mut reader) = Reader::open(folder)? else { return Ok(None) };
-        let mut digest = Digest::new(folder, reader.settings().clone());
+        let mut digest = Digest::new(folder, &reader);
         digest.follow(&mut reader)?;
         Ok(Some(digest))
     }
 
     /// A study that nothing has happened in yet.
-    pub fn new(folder: &Path, settings: Settings) -> Self {
-        let start = settings.started;
+    pub fn new(folder: &Path, reader: &Reader) -> Self {
+        let (plan, space) = (reader.plan().clone(), reader.space().clone());
+        let start = plan.started;
         Digest {
             name: name(folder),
+            folder: folder.to_path_buf(),
             trials: Vec::new(),
             pending: BTreeMap::new(),
-            kept: Kept::new(settings.space.dimension()),
-            best: None,
+            kept: Kept::new(space.dimension()),
+            record: Record::new(&plan),
+            best_order: 0,
             improvements: Vec::new(),
             failures: BTreeMap::new(),
             retried: 0,
-            replay: Replay::new(&settings),
+            replay: Replay::new(&plan, &space),
             repeats: HashMap::new(),
             sessions: vec![Session { start, end: start }],
             stop: None,
             damaged: Vec::new(),
             foreign: 0,
-            settings,
+            plan,
+            space,
         }
     }
 
@@ -147,95 +147,99 @@ impl Digest {
 
     fn take(&mut self, event: Event<'_>) {
         match event {
-            Event::Ask { trial, params, told, at } => {
+            Event::Ask(ask) => {
                 self.stop = None;
-                self.note_time(at);
+                self.note_time(ask.at);
                 // A trial that was in flight when the study was interrupted may be written again.
-                if self.pending.contains_key(&trial) {
+                if self.pending.contains_key(&ask.trial) {
                     return;
                 }
-                let Ok(point) = trace::encode(&self.settings.space, params) else {
+                let Ok(point) = trace::encode(&self.space, ask.params) else {
                     self.foreign += 1;
                     return;
                 };
-                self.replay.ask(trial, &point, told, self.kept.tracked());
-                self.pending.insert(trial, Pending { at, point });
+                self.replay.ask(ask.trial, &point, ask.told, self.kept.tracked());
+                self.pending.insert(ask.trial, Pending { at: ask.at, point });
             }
-            Event::Tell { trial, told, attempts, seconds, worker, at, stderr } => {
-                self.note_time(at);
-                let Some(Pending { at: asked, point }) = self.pending.remove(&trial) else {
-                    return;
-                };
-                self.retried += u64::from(attempts > 1);
-                self.replay.tell(trial, &told);
-                let took = (seconds.max(0.0) * 1000.0) as u64;
-                let start = at.saturating_sub(took).max(asked).min(at);
-                self.tell(trial, told, point, start, at, worker, stderr);
+            Event::Tell(tell) => {
+                self.note_time(tell.at);
+                if let Some(pending) = self.pending.remove(&tell.trial) {
+                    self.retried += u64::from(tell.attempts > self.plan.repeat);
+                    self.replay.tell(tell.trial, &tell.outcome);
+                    self.tell(&tell, &pending);
+                }
             }
-            Event::Repeat { trial, value } => self.repeats.entry(trial).or_default().push(value),
-            Event::Stop { reason, at } => {
-                self.note_time(at);
-                self.stop = Some(reason);
+            Event::Repeat(repeat) => {
+                self.note_time(repeat.at);
+                self.record.enter_repeat(&repeat);
+                if let Some(value) = repeat.value {
+                    self.repeats.entry(repeat.trial).or_default().push(value);
+                }
             }
-            Event::Resume { at } => {
+            Event::Stop(stop) => {
+                self.note_time(stop.at);
+                self.stop = Some(stop.reason);
+            }
+            Event::Resume(resume) => {
                 self.stop = None;
+                let at = resume.at;
                 self.sessions.push(Session { start: at, end: at });
+                self.plan.budget = resume.budget.unwrap_or(self.plan.budget);
+                self.plan.jobs = resume.jobs.unwrap_or(self.plan.jobs);
                 // What was in flight begins anew.
                 self.pending.values_mut().for_each(|pending| pending.at = at);
             }
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn tell(
-        &mut self,
-        trial: u64,
-        told: Told,
-        point: Vec<f64>,
-        start: u64,
-        end: u64,
-        worker: u32,
-        stderr: String,
-    ) {
+    fn tell(&mut self, tell: &Tell, Pending { at: asked, point }: &Pending) {
         let order = self.trials.len() as u64;
-        let outcome = told.outcome(self.settings.direction);
-        let rank = outcome.rank();
-        let (status, value) = match &told {
+        let rank = tell.outcome.outcome(self.plan.direction).rank();
+        let (status, value) = match &tell.outcome {
             _ if rank.is_failure() => (Status::Failed, f64::NAN),
-            Told::Value(value) => (Status::Value, *value),
-            Told::Infeasible { value, .. } => (Status::Infeasible, value.unwrap_or(f64::NAN)),
-            Told::Failed { .. } => (Status::Failed, f64::NAN),
+            Verdict::Value { value } => (Status::Value, *value),
+            Verdict::Infeasible { value, .. } => (Status::Infeasible, value.unwrap_or(f64::NAN)),
+            Verdict::Failed { .. } => (Status::Failed, f64::NAN),
         };
         if status == Status::Failed {
-            self.note_failure(trial, &told, stderr);
+            self.note_failure(tell);
         }
-        self.trials.push(Trial { trial, status, rank, value, start, end, worker });
+        let took = (tell.seconds.max(0.0) * 1000.0) as u64;
+        self.trials.push(Trial {
+            trial: tell.trial,
+            status,
+            rank,
+            value,
+            start: tell.at.saturating_sub(took).max(*asked).min(tell.at),
+            end: tell.at,
+            worker: tell.worker as u32,
+        });
         if self.kept.wants(order) {
-            let space = &self.settings.space;
             let codes = point.iter().enumerate();
-            let places = codes.map(|(i, &code)| places::place(space.axis(i), code) as f32);
+            let places = codes.map(|(i, &code)| places::place(self.space.axis(i), code) as f32);
             self.kept.push(order, places);
         }
-        let is_best = self.best.as_ref().is_none_or(|best| rank.beats(best.rank));
-        if is_best && !rank.is_failure() {
-            if status == Status::Value {
-                self.improvements.push((order, value));
-            }
-            self.best = Some(Best { trial, told, rank, point, order });
+        let bar = self.improvements.last().map(|best| self.plan.direction.turn(best.1));
+        if status == Status::Value && bar.is_none_or(|bar| self.plan.direction.turn(value) < bar) {
+            self.improvements.push((order, value));
+        }
+        self.record.enter(tell, point);
+        if self.record.best.as_ref().is_some_and(|best| best.trial == tell.trial) {
+            self.best_order = order;
         }
     }
 
-    fn note_failure(&mut self, trial: u64, told: &Told, stderr: String) {
-        let (kind, detail) = match told {
-            Told::Failed { kind, detail } => (kind.as_str(), detail.clone()),
-            other => ("nan", format!("{other:?}")),
+    fn note_failure(&mut self, tell: &Tell) {
+        let (kind, detail) = match &tell.outcome {
+            Verdict::Failed { failed, detail } => (trace::kind(*failed), detail.clone()),
+            other => (trace::kind(crate::outcome::Failure::Nan), other.to_string()),
         };
-        let failures = self.failures.entry(kind.to_string()).or_default();
+        let failures = self.failures.entry(kind).or_default();
         failures.count += 1;
         let is_new = failures.examples.iter().all(|example| example.detail != detail);
         if is_new && failures.examples.len() < EXAMPLES {
-            let cut = stderr.char_indices().rev().nth(STDERR).map_or(0, |(i, _)| i);
-            failures.examples.push(Example { trial, detail, stderr: stderr[cut..].to_string() });
+            let stderr = tell.stderr.clone().unwrap_or_default();
+            failures.examples.push(Example { trial: tell.trial, detail, stderr });
         }
     }
 

@@ -31,7 +31,7 @@ pub(super) fn trap(digest: &Digest) -> Option<Trap> {
     if total < LEAST || total == failed.len() {
         return None;
     }
-    let space = &digest.settings.space;
+    let space = &digest.space;
     let mut best: Option<(f64, Trap)> = None;
     let mut column: Vec<(f32, bool)> = Vec::with_capacity(failed.len());
     for (parameter, entry) in places::entries(space).take(kept.tracked()).enumerate() {

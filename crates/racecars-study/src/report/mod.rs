@@ -11,6 +11,7 @@ mod importance;
 mod kept;
 mod places;
 mod regions;
+mod reproduce;
 mod timeline;
 mod warnings;
 

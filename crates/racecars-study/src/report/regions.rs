@@ -4,7 +4,8 @@
 
 use super::kept::Kept;
 use super::places;
-use crate::trace::{Direction, Settings, Told};
+use crate::outcome::{Direction, Verdict};
+use crate::plan::Plan;
 use racecars::{Axis, Candidate, Optimizer, Space};
 use std::collections::HashMap;
 
@@ -30,20 +31,22 @@ pub(super) struct Replay {
     optimizer: Option<Box<dyn Optimizer>>,
     out: HashMap<u64, Candidate>,
     /// In deterministic mode, outcomes whose turn has not come.
-    waiting: HashMap<u64, Told>,
+    waiting: HashMap<u64, Verdict>,
     deterministic: bool,
     direction: Direction,
     regions: Vec<Region>,
 }
 
 impl Replay {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn new(plan: &Plan, space: &Space) -> Self {
+        let optimizer =
+            || plan.algorithm().ok()?.optimizer(space, Some(plan.budget), plan.seed).ok();
         Replay {
-            optimizer: settings.optimizer().ok(),
+            optimizer: optimizer(),
             out: HashMap::new(),
             waiting: HashMap::new(),
-            deterministic: settings.deterministic,
-            direction: settings.direction,
+            deterministic: plan.deterministic,
+            direction: plan.direction,
             regions: Vec::new(),
         }
     }
@@ -99,18 +102,18 @@ impl Replay {
     }
 
     /// A trial ended.
-    pub(super) fn tell(&mut self, trial: u64, told: &Told) {
+    pub(super) fn tell(&mut self, trial: u64, verdict: &Verdict) {
         if self.deterministic && self.optimizer.is_some() {
-            self.waiting.insert(trial, told.clone());
+            self.waiting.insert(trial, verdict.clone());
         } else {
-            self.pass_on(trial, told);
+            self.pass_on(trial, verdict);
         }
     }
 
-    fn pass_on(&mut self, trial: u64, told: &Told) {
+    fn pass_on(&mut self, trial: u64, verdict: &Verdict) {
         let Some(optimizer) = &mut self.optimizer else { return };
         let Some(candidate) = self.out.remove(&trial) else { return };
-        if optimizer.tell(candidate, told.outcome(self.direction)).is_err() {
+        if optimizer.tell(candidate, verdict.outcome(self.direction)).is_err() {
             self.optimizer = None;
         }
     }

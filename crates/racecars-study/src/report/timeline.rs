@@ -48,7 +48,7 @@ pub(super) fn timeline(digest: &Digest) -> Timeline {
     let workers: Vec<Worker> = (by_worker.into_iter().take(WORKERS))
         .map(|(worker, trials)| of_worker(digest, worker, &trials, span))
         .collect();
-    let slots = workers.len().max(digest.settings.jobs.min(WORKERS)) as f64;
+    let slots = workers.len().max(digest.plan.jobs.min(WORKERS)) as f64;
     Timeline {
         span,
         busy: workers.iter().map(|worker| worker.busy).sum::<f64>() / slots,

@@ -3,7 +3,7 @@
 use super::digest::{Digest, Status};
 use super::importance::Importance;
 use super::{failures, places};
-use crate::trace::{Direction, Told};
+use crate::outcome::{Direction, Verdict};
 use racecars::{Axis, Domain};
 use serde::Serialize;
 
@@ -85,7 +85,7 @@ impl List {
         }
         let share = failed as f64 / told as f64;
         let common = digest.failures.iter().max_by_key(|(_, failures)| failures.count);
-        let kind = common.map_or("unknown", |(kind, _)| kind.as_str());
+        let kind = common.map_or("unknown", |(kind, _)| *kind);
         let advice = match kind {
             "timeout" => "Raise --timeout, or leave slow settings out of the space.",
             "memory" => "Raise --memory, or leave greedy settings out of the space.",
@@ -109,7 +109,7 @@ impl List {
             );
         }
         if let Some(trap) = failures::trap(digest) {
-            let name = digest.settings.space.coordinate_name(trap.parameter);
+            let name = digest.space.coordinate_name(trap.parameter);
             self.add(
                 Level::Warn,
                 format!("Failures where {name} is {}", trap.part),
@@ -152,12 +152,12 @@ impl List {
     }
 
     fn edges(&mut self, digest: &Digest, importance: &Importance) {
-        let Some(best) = &digest.best else { return };
+        let Some(best) = &digest.record.best else { return };
         // Of a parameter that does nothing, or in a short run, the place of the best means nothing.
         if digest.trials.len() < 20 {
             return;
         }
-        let space = &digest.settings.space;
+        let space = &digest.space;
         let at_edge: Vec<String> = places::entries(space)
             .enumerate()
             .filter(|(i, _)| importance.shares.get(*i).is_none_or(|share| *share > 0.0))
@@ -185,7 +185,7 @@ impl List {
         if shares.is_empty() || importance.explained() < 0.05 {
             return;
         }
-        let space = &digest.settings.space;
+        let space = &digest.space;
         let idle: Vec<String> = (shares.iter().enumerate())
             .filter(|(_, share)| **share == 0.0)
             .map(|(i, _)| space.coordinate_name(i))
@@ -210,7 +210,7 @@ impl List {
 
     fn progress(&mut self, digest: &Digest) {
         let told = digest.trials.len() as u64;
-        let dimension = digest.settings.space.dimension() as u64;
+        let dimension = digest.space.dimension() as u64;
         let is_over = digest.stop.is_some();
         if is_over && told < 5 * dimension && told > 0 {
             self.add(
@@ -258,14 +258,16 @@ impl List {
     }
 
     fn noise(&mut self, digest: &Digest) {
-        let Some(best) = &digest.best else { return };
-        let (Told::Value(seen), Some(again)) = (&best.told, digest.repeats.get(&best.trial)) else {
+        let Some(best) = &digest.record.best else { return };
+        let (Verdict::Value { value: seen }, Some(again)) =
+            (&best.verdict, digest.repeats.get(&best.trial))
+        else {
             return;
         };
         let (mean, spread) = mean_and_spread(again);
-        let cost = |value: f64| digest.settings.direction.cost(value);
+        let cost = |value: f64| digest.plan.direction.turn(value);
         if again.len() >= 2 && cost(mean) - cost(*seen) > 2.0 * spread && mean != *seen {
-            let better = match digest.settings.direction {
+            let better = match digest.plan.direction {
                 Direction::Minimize => "low",
                 Direction::Maximize => "high",
             };
@@ -355,6 +357,7 @@ pub(super) fn spell(kind: &str) -> &str {
         "nan" => "values that are not numbers",
         "memory" => "the memory limit",
         "not-started" => "programs that did not start",
+        "reported" => "failures told by hand",
         other => other,
     }
 }

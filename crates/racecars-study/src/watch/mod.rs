@@ -112,7 +112,7 @@ impl Follower {
         }
         let was_there = self.study.take().is_some();
         let Some(mut reader) = Reader::open(&self.folder)? else { return Ok(was_there) };
-        let mut digest = Digest::new(&self.folder, reader.settings().clone());
+        let mut digest = Digest::new(&self.folder, &reader);
         digest.follow(&mut reader)?;
         self.study = Some((reader, digest));
         Ok(true)
@@ -263,7 +263,7 @@ mod tests {
         let head = format!("GET /events HTTP/1.1\r\nHost: {address}");
         let mut lines = BufReader::new(get(address, &head)).lines();
         assert_eq!(event(&mut lines)["state"]["state"], "waiting");
-        let path = folder.path().join(crate::trace::JOURNAL);
+        let path = folder.path().join(crate::journal::FILE);
         let mut journal = std::fs::File::create(&path).unwrap();
         writeln!(journal, "{FIRST}").unwrap();
         assert_eq!(event(&mut lines)["state"]["told"], 0);

@@ -192,7 +192,7 @@ function slice(data, index, width, y) {
   const x = { low: 0, high: 1, ticks: marks(parameter, 5).map(({ place, text }) => ({ at: place, text })) };
   const cell = parameter.count ? 1 / parameter.count : 0;
   return chart({
-    width, height: 168, x, y, margin: { left: 44, bottom: 22, right: 8, top: 8 },
+    width, height: width > 400 ? 230 : 168, x, y, margin: { left: 44, bottom: 22, right: 8, top: 8 },
     label: `Values over ${parameter.name}; the best at ${parameter.best === null ? "none" : valueAt(parameter, parameter.best)}`,
     draw({ context, px, py, height, m }) {
       const points = [];
@@ -233,7 +233,7 @@ function regionChart(data, index, width) {
   const y = { low: 0, high: 1, ticks: marks(parameter, 4).map(({ place, text }) => ({ at: place, text: text.length > 7 ? `${text.slice(0, 6)}\u2026` : text })) };
   const hasBand = count && parameter.ordered;
   return chart({
-    width, height: 168, x, y, margin: { left: 50, bottom: 22, right: 8, top: 8 },
+    width, height: width > 400 ? 230 : 168, x, y, margin: { left: 50, bottom: 22, right: 8, top: 8 },
     label: hasBand
       ? `${parameter.name}: searched from ${valueAt(parameter, low[count - 1])} to ${valueAt(parameter, high[count - 1])} at the end`
       : `${parameter.name}: values over evaluations`,
@@ -285,7 +285,7 @@ function parallel(data, indices, width) {
   const values = chosen.map((i) => sample.value[i]);
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const height = 340;
-  const m = { top: 26, bottom: 30, left: 34, right: 34 };
+  const m = { top: 44, bottom: 26, left: 34, right: 34 };
   const axes = [null, ...indices];
   const at = (k) => m.left + (k * (width - m.left - m.right)) / (axes.length - 1);
   const place = (i, k) => {
@@ -325,9 +325,9 @@ function parallel(data, indices, width) {
     const x = k === 0 ? 2 : k === axes.length - 1 ? width - 2 : u;
     const [bottom, top] = k === 0 ? [short(low, 4), short(high, 4)] : [valueAt(data.parameters[index], 0), valueAt(data.parameters[index], 1)];
     frame.append(svg("line", { class: "axis", x1: u, x2: u, y1: m.top, y2: height - m.bottom }));
-    frame.append(svg("text", { x, y: 9, "text-anchor": anchor, style: "fill: var(--ink); font-weight: 600" }, cut));
-    frame.append(svg("text", { x, y: 21, "text-anchor": anchor }, top.slice(0, room)));
-    frame.append(svg("text", { x, y: height - m.bottom + 14, "text-anchor": anchor }, bottom.slice(0, room)));
+    frame.append(svg("text", { x, y: 14, "text-anchor": anchor, style: "fill: var(--ink); font-weight: 600" }, cut));
+    frame.append(svg("text", { x, y: 34, "text-anchor": anchor }, top.slice(0, room)));
+    frame.append(svg("text", { x, y: height - m.bottom + 18, "text-anchor": anchor }, bottom.slice(0, room)));
   });
   node.append(frame, canvas);
   const words = (i) => [`trial ${sample.trial[i]}: ${short(sample.value[i], 6)}`, ...indices.slice(0, 12).map((index) => `${data.parameters[index].name} ${valueAt(data.parameters[index], data.places[index * rows + i])}`)].join("\n");

@@ -7,8 +7,8 @@ const SHOWN = 20;
 const AXES = 12;
 
 const stopWords = {
-  budget: "budget used up", evaluations: "budget used up", target: "target reached", time: "time is up",
-  "time-limit": "time is up", cancelled: "stopped by hand", interrupted: "stopped by hand", exhausted: "nothing left to try",
+  evaluations: "budget used up", target: "target reached", time: "time is up",
+  interrupted: "stopped by hand", exhausted: "nothing left to try", "first-failures": "the first evaluations all failed",
 };
 
 function renderHead(data) {
@@ -46,8 +46,8 @@ function renderTiles(data) {
   const bar = el("div", { class: "bar" }, el("i", { style: { width: `${100 * done}%` } }));
   const bestDetail = !best ? "no value yet"
     : best.violation !== null ? `infeasible by ${short(best.violation)}`
-    : recommended && recommended.trial === best.trial ? `trial ${best.trial}, ${short(recommended.mean, 5)} on average of ${recommended.count} more`
-    : recommended ? `trial ${best.trial}; recommended is trial ${recommended.trial}, ${short(recommended.mean, 5)} on average`
+    : recommended && recommended.trial === best.trial ? `trial ${best.trial}, ${short(recommended.value, 5)} over ${recommended.count} more evaluations`
+    : recommended ? `trial ${best.trial}; recommended is trial ${recommended.trial}, ${short(recommended.value, 5)}`
     : `trial ${best.trial}`;
   const failed = state.told ? state.failed / state.told : 0;
   const left = study.budget && rate > 0 && state.state === "running" ? (study.budget - state.told) / rate : 0;
@@ -144,9 +144,11 @@ function importanceSection(data, shown) {
 }
 
 function multiples(indices, width, draw, caption) {
-  const columns = Math.max(1, Math.floor((width + 24) / (248 + 24)));
+  // Few charts share the width; many stand in a grid.
+  const fit = Math.max(1, Math.floor((width + 24) / (248 + 24)));
+  const columns = Math.min(fit, indices.length === 4 && fit < 4 ? 2 : Math.max(2, Math.min(fit, indices.length)));
   const each = Math.floor((width - 24 * (columns - 1)) / columns);
-  return el("div", { class: "multiples" }, indices.map((i) => el("figure", {}, el("figcaption", {}, caption(i)), draw(i, each))));
+  return el("div", { class: "multiples", style: { gridTemplateColumns: `repeat(${columns}, minmax(0, 1fr))` } }, indices.map((i) => el("figure", {}, el("figcaption", {}, caption(i)), draw(i, each))));
 }
 
 const importanceText = (data, i) => {
@@ -236,14 +238,20 @@ function copyable(title, text) {
 }
 
 function reproduceSection(data) {
-  const { study, best } = data;
+  const { study, best, recommended } = data;
+  const point = (chosen) => JSON.stringify(chosen.point, null, 1).replace(/\n {2,}/g, " ").replace(/\n ?\]/g, "]");
+  const other = recommended && best && recommended.trial !== best.trial;
+  const settings = [`racecars ${study.version}`, `algorithm ${study.algorithm}`, `seed ${study.seed}`, `budget ${study.budget}`, `jobs ${study.jobs}`, study.deterministic ? "deterministic" : "not deterministic"];
   return section("reproduce", "Reproduce", study.deterministic || study.jobs === 1
     ? "The same settings and seed give the same run, as long as the program does."
     : "With several jobs the order of evaluations depends on their times; with --deterministic the same seed gives the same run.",
-    study.best_command ? copyable("The best command", study.best_command) : null,
-    study.run_command ? copyable("The study", study.run_command) : null,
-    best ? copyable("The best point", JSON.stringify(best.point, null, 1).replace(/\n\s+(?=-?[\d.e+-]+,?\n|-?[\d.e+-]+\n)/g, " ")) : null,
-    copyable("Settings", [`racecars ${study.version}`, `algorithm ${study.algorithm}`, `seed ${study.seed}`, `budget ${study.budget ?? "none"}`, `jobs ${study.jobs}`, `deterministic ${study.deterministic}`].join("\n")));
+    other && recommended.command ? copyable(`The recommended command (trial ${recommended.trial})`, recommended.command) : null,
+    best && best.command ? copyable(`The best command (trial ${best.trial})`, best.command) : null,
+    other ? copyable(`The recommended point (trial ${recommended.trial})`, point(recommended)) : null,
+    best ? copyable(`The best point (trial ${best.trial})`, point(best)) : null,
+    study.run ? copyable("The study, from the beginning", study.run) : null,
+    study.state === "stopped" ? null : copyable("To go on with it", study.continue),
+    copyable("Settings", settings.join("\n")));
 }
 
 function picker(data) {
