@@ -59,7 +59,7 @@ impl Study {
         let first = json!({"study": {
             "version": 1, "space": self.space, "algorithm": self.algorithm, "seed": 7,
             "budget": self.budget, "direction": if maximize { "maximize" } else { "minimize" },
-            "deterministic": false, "jobs": self.jobs, "command": words, "started": BEGAN,
+            "deterministic": false, "jobs": self.jobs, "command": words, "base": "/work", "started": BEGAN,
         }});
         writeln!(out, "{first}")?;
         // One worker after the other ends, each a little later than the one before.

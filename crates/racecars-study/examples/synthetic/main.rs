@@ -1,5 +1,5 @@
 //! Writes the journal of a study that never ran, for looking at reports: `cargo run --example
-//! synthetic -- KIND FOLDER`. Kinds: small, large, failing, maximize, halfway, begun.
+//! synthetic -- KIND FOLDER`. Kinds: small, large (a gigabyte), wide, failing, maximize, halfway, begun.
 
 mod journal;
 
@@ -39,8 +39,9 @@ fn main() -> Result<(), Box<dyn Error>> {
                 |_, p: &[f64]| (p[0] - 1.0).powi(2) + 10.0 * (p[1] - 0.2 * p[0].powi(2)).powi(2);
             study.write(folder, &|t, p| (json!({"value": banana(t, p)}), None))?;
         }
-        "large" => {
-            study = Study::new(Space::cube(500, -10.0, 10.0)?, 100_000);
+        "large" | "wide" => {
+            let evaluations = if kind == "large" { 100_000 } else { 3000 };
+            study = Study::new(Space::cube(500, -10.0, 10.0)?, evaluations);
             (study.jobs, study.milliseconds) = (16, 90);
             let weighed = |p: &[f64]| -> f64 {
                 p.iter().enumerate().map(|(i, x)| (x - 3.0).powi(2) / (1.0 + i as f64 / 10.0)).sum()

@@ -48,6 +48,8 @@ struct Parameter {
     #[serde(flatten)]
     range: Range,
     importance: Option<f64>,
+    /// Whether it can be said to have no effect.
+    idle: bool,
     /// Where the best point stands.
     best: Option<f32>,
 }
@@ -241,6 +243,7 @@ fn parameters(digest: &Digest, importance: &Importance, shown: &[usize]) -> Vec<
             name: space.coordinate_name(i),
             range: Range::of(entries[i].domain(), space.axis(i)),
             importance: importance.shares.get(i).map(|&share| digits(share, 3)),
+            idle: importance.is_idle(i),
             best: best(i),
         })
         .collect()

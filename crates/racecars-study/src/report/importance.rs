@@ -20,6 +20,9 @@ const WORK: usize = 1 << 30;
 /// The most bins of a parameter, and how many changes each is to have.
 const BINS: usize = 32;
 const CHANGES: usize = 20;
+/// A parameter can be said to have no effect if one of this size would have been seen, in units of what
+/// each would explain if all mattered the same.
+const TESTED: f64 = 0.1;
 /// How many evaluations before and after are looked at for relatives.
 const NEAR: usize = 20;
 
@@ -29,11 +32,20 @@ pub(super) struct Importance {
     /// For each parameter, the share of the variation that it explains. Empty if there were too few
     /// outcomes.
     pub(super) shares: Vec<f64>,
+    /// For each parameter, whether it changed often enough for an effect to show.
+    pub(super) is_tested: Vec<bool>,
     /// How many outcomes were used.
     pub(super) used: usize,
 }
 
 impl Importance {
+    /// Whether a parameter can be said to have no effect.
+    pub(super) fn is_idle(&self, parameter: usize) -> bool {
+        self.shares.get(parameter) == Some(&0.0)
+            && self.is_tested.get(parameter) == Some(&true)
+            && self.explained() >= 0.05
+    }
+
     /// The share that all explain together.
     pub(super) fn explained(&self) -> f64 {
         self.shares.iter().sum::<f64>().min(1.0)
@@ -51,7 +63,7 @@ pub(super) fn importance(
 ) -> Importance {
     let used = cost.len();
     if used < LEAST {
-        return Importance { shares: Vec::new(), used };
+        return Importance { used, ..Importance::default() };
     }
     let columns: Vec<Vec<f32>> =
         (0..parameters).map(|j| (0..used).map(|i| place(i, j)).collect()).collect();
@@ -66,7 +78,7 @@ pub(super) fn importance(
     let mut shares = vec![0.0; parameters];
     // Where all outcomes are equal, nothing explains them.
     if total <= 1e-9 {
-        return Importance { shares, used };
+        return Importance { shares, is_tested: vec![false; parameters], used };
     }
     let bins: Vec<Bins> = (columns.iter().enumerate())
         .map(|(j, column)| Bins::new(column, &nearest, &weights, values(j)))
@@ -79,7 +91,9 @@ pub(super) fn importance(
         let Some((j, _)) = best.filter(|(_, gain)| *gain > NEGLIGIBLE * total) else { break };
         shares[j] += bins[j].fit(&mut residual, &weights) / total;
     }
-    Importance { shares, used }
+    let faint = TESTED * shares.iter().sum::<f64>() / parameters as f64 * total;
+    let is_tested = bins.iter().map(|bins| bins.least(&residual, &weights) < faint).collect();
+    Importance { shares, is_tested, used }
 }
 
 /// How much each outcome counts: the fewer parameters changed, the clearer it is what did it.
@@ -171,12 +185,24 @@ impl Bins {
     /// By how much a whole fit would lower the sum of squares beyond chance, if it clearly would.
     fn gain(&self, residual: &[f64], weights: &[f64]) -> Option<f64> {
         let (sums, chance) = self.sums(residual, weights);
-        let used = || sums.iter().zip(&self.masses).filter(|(_, mass)| **mass > 0.0);
-        let gain: f64 = used().map(|(sum, mass)| sum * sum / mass).sum();
-        let freedom = used().count() as f64;
-        // What chance gains has this mean and this spread.
-        let (mean, spread) = (freedom * chance, (2.0 * freedom).sqrt() * chance);
-        (self.changes.len() >= 5 && gain > mean + 4.0 * spread).then_some(gain - mean)
+        let (mean, bar) = self.chance(chance);
+        let used = sums.iter().zip(&self.masses).filter(|(_, mass)| **mass > 0.0);
+        let gain: f64 = used.map(|(sum, mass)| sum * sum / mass).sum();
+        (self.changes.len() >= 5 && gain > bar).then_some(gain - mean)
+    }
+
+    /// The least gain that is told from chance.
+    fn least(&self, residual: &[f64], weights: &[f64]) -> f64 {
+        match self.changes.len() {
+            0..5 => f64::INFINITY,
+            _ => self.chance(self.sums(residual, weights).1).1,
+        }
+    }
+
+    /// What chance gains on average, and what it hardly ever gains.
+    fn chance(&self, per_bin: f64) -> (f64, f64) {
+        let freedom = self.masses.iter().filter(|mass| **mass > 0.0).count() as f64;
+        (freedom * per_bin, (freedom + 4.0 * (2.0 * freedom).sqrt()) * per_bin)
     }
 
     /// Takes part of a fit off; returns by how much that lowers the sum of squares.
@@ -240,6 +266,8 @@ mod tests {
         let shares = &found.shares;
         assert!(shares[0] > shares[1] && shares[1] > shares[3], "{shares:?}");
         assert!(shares[2] < 0.01 && shares[4] < 0.01, "{shares:?}");
+        let idle: Vec<usize> = (0..5).filter(|&j| found.is_idle(j)).collect();
+        assert!(!idle.contains(&0) && !idle.contains(&1) && !idle.contains(&3), "{idle:?}");
         assert!(found.explained() > 0.5, "{shares:?}");
     }
 
@@ -267,6 +295,7 @@ mod tests {
         let part = |range: std::ops::Range<usize>| found.shares[range].iter().sum::<f64>();
         assert!(part(0..10) > part(10..30) && part(10..30) > part(30..100), "{:?}", found.shares);
         assert!(found.explained() > 0.15, "{}", found.explained());
+        assert!((0..100).all(|j| !found.is_idle(j)), "all matter");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! are relatives and tell most when compared.
 
 /// How many places are kept in all.
-const ROOM: usize = 4 << 20;
+const ROOM: usize = 16 << 20;
 /// How many trials in a row are kept or dropped together.
 const BLOCK: u64 = 32;
 /// How many parameters are followed; no page shows more.
@@ -81,10 +81,10 @@ mod tests {
 
     #[test]
     fn the_sample_stays_even_and_within_its_room() {
-        let mut kept = Kept::new(1000);
-        for order in 0..50_000u64 {
+        let mut kept = Kept::new(4000);
+        for order in 0..30_000u64 {
             if kept.wants(order) {
-                kept.push(order, (0..1000).map(|i| (order + i) as f32));
+                kept.push(order, (0..4000).map(|i| (order + i) as f32));
             }
         }
         assert!(kept.places.len() <= ROOM && kept.rows() > 2000);

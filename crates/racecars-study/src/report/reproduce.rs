@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(
             run(&plan, &space).unwrap(),
             "racecars run -p x=0:10 --budget 50 --jobs 2 --seed 0 --algorithm race-cars \
-             --maximize last --timeout 60s --shell -- ./sim 'a b' {x}"
+             --maximize last --timeout 60s --shell -- ./sim 'a b' '{x}'"
         );
         plan.command.clear();
         assert_eq!(run(&plan, &space), None);

@@ -160,7 +160,7 @@ impl List {
         let space = &digest.space;
         let at_edge: Vec<String> = places::entries(space)
             .enumerate()
-            .filter(|(i, _)| importance.shares.get(*i).is_none_or(|share| *share > 0.0))
+            .filter(|(i, _)| !importance.is_idle(*i))
             .filter_map(|(i, entry)| {
                 edge(entry.domain(), space.axis(i), best.point[i]).map(|e| (i, e))
             })
@@ -182,13 +182,10 @@ impl List {
 
     fn effects(&mut self, digest: &Digest, importance: &Importance) {
         let shares = &importance.shares;
-        if shares.is_empty() || importance.explained() < 0.05 {
-            return;
-        }
         let space = &digest.space;
-        let idle: Vec<String> = (shares.iter().enumerate())
-            .filter(|(_, share)| **share == 0.0)
-            .map(|(i, _)| space.coordinate_name(i))
+        let idle: Vec<String> = (0..shares.len())
+            .filter(|&i| importance.is_idle(i))
+            .map(|i| space.coordinate_name(i))
             .collect();
         if idle.is_empty() {
             return;

@@ -52,8 +52,9 @@ const percent = (share, digits = 0) => {
 
 function duration(seconds) {
   if (!(seconds >= 0)) return "none";
+  if (seconds === 0) return "0";
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
-  if (seconds < 100) return `${short(seconds, 3)} s`;
+  if (seconds < 60 || (seconds < 100 && seconds % 60)) return `${short(seconds, 3)} s`;
   const parts = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
   const first = parts.findIndex(([size]) => seconds >= size);
   const [size, unit] = parts[first];
@@ -148,6 +149,14 @@ function ticks(low, high, most = 6) {
     found.push(Number((i * step).toPrecision(12)));
   }
   return found;
+}
+
+/** Round times within so many seconds. */
+function timeTicks(seconds, most = 6) {
+  const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800];
+  const step = steps.find((size) => seconds / size <= most);
+  if (seconds < 4 || !step) return ticks(0, seconds, most);
+  return Array.from({ length: Math.floor(seconds / step) + 1 }, (_, i) => i * step);
 }
 
 function logTicks(low, high, most = 6) {

@@ -138,7 +138,9 @@ function convergence(data, width, { over, log }) {
   const last = byTime ? Math.max(state.seconds, 1e-3) : Math.max(state.told, 2);
   const x = {
     low: byTime ? 0 : 1, high: last, label: byTime ? "running time" : "evaluations",
-    ticks: ticks(0, last, width < 500 ? 4 : 8).map((at) => ({ at: at || (byTime ? 0 : 1), text: byTime ? duration(at) : whole(at || 1) })),
+    ticks: byTime
+      ? timeTicks(last, width < 500 ? 4 : 8).map((at) => ({ at, text: duration(at) }))
+      : ticks(0, last, width < 500 ? 4 : 8).map((at) => ({ at: at || 1, text: whole(at || 1) })),
   };
   return chart({
     width, height: Math.min(380, Math.max(240, width * 0.38)), x, y,
@@ -273,7 +275,7 @@ function regionChart(data, index, width) {
 }
 
 /** The best tenth, each a line through its parameters. */
-function parallel(data, indices, width) {
+function parallel(data, indices, width, zoom) {
   const { sample } = data;
   const rows = sample.order.length;
   const chosen = [];
@@ -288,9 +290,22 @@ function parallel(data, indices, width) {
   const m = { top: 44, bottom: 26, left: 34, right: 34 };
   const axes = [null, ...indices];
   const at = (k) => m.left + (k * (width - m.left - m.right)) / (axes.length - 1);
+  // Each axis is its whole range, or the part of it that the best tenth takes.
+  const extents = axes.map((index) => {
+    if (index === null || !zoom || !data.parameters[index].ordered) return [0, 1];
+    let [from, to] = [1, 0];
+    for (const i of chosen) {
+      const p = data.places[index * rows + i];
+      [from, to] = [Math.min(from, p), Math.max(to, p)];
+    }
+    const { count } = data.parameters[index];
+    const room = Math.max(0.02 * (to - from), count ? 0.5 / count : 1e-4);
+    return [Math.max(0, from - room), Math.min(1, to + room)];
+  });
   const place = (i, k) => {
     if (k === 0) return high > low ? (sample.value[i] - low) / (high - low) : 0.5;
-    return data.places[axes[k] * rows + i];
+    const [from, to] = extents[k];
+    return (data.places[axes[k] * rows + i] - from) / (to - from);
   };
   const up = (p) => height - m.bottom - p * (height - m.top - m.bottom);
   const node = el("div", { class: "chart", role: "img", style: { height: `${height}px` }, "aria-label": `The best tenth: ${chosen.length} evaluations over ${indices.length} parameters` });
@@ -323,7 +338,7 @@ function parallel(data, indices, width) {
     const cut = name.length > room ? `${name.slice(0, room - 1)}\u2026` : name;
     const anchor = k === 0 ? "start" : k === axes.length - 1 ? "end" : "middle";
     const x = k === 0 ? 2 : k === axes.length - 1 ? width - 2 : u;
-    const [bottom, top] = k === 0 ? [short(low, 4), short(high, 4)] : [valueAt(data.parameters[index], 0), valueAt(data.parameters[index], 1)];
+    const [bottom, top] = k === 0 ? [short(low, 4), short(high, 4)] : [valueAt(data.parameters[index], extents[k][0]), valueAt(data.parameters[index], extents[k][1] - 1e-9)];
     frame.append(svg("line", { class: "axis", x1: u, x2: u, y1: m.top, y2: height - m.bottom }));
     frame.append(svg("text", { x, y: 14, "text-anchor": anchor, style: "fill: var(--ink); font-weight: 600" }, cut));
     frame.append(svg("text", { x, y: 34, "text-anchor": anchor }, top.slice(0, room)));
@@ -334,6 +349,21 @@ function parallel(data, indices, width) {
   const points = chosen.flatMap((i) => axes.map((_, k) => ({ x: at(k), y: up(place(i, k)), text: words(i), i })));
   explore(node, points, (point) => draw(point ? point.i : null));
   return node;
+}
+
+/** Whether the best tenth keeps to small parts of the ranges, so that whole ranges would show little. */
+function isNarrow(data, indices) {
+  const rows = data.sample.order.length;
+  const spans = indices.filter((index) => data.parameters[index].ordered).map((index) => {
+    let [from, to] = [1, 0];
+    for (let i = 0; i < rows; i++) {
+      if (!data.sample.tenth[i]) continue;
+      const p = data.places[index * rows + i];
+      [from, to] = [Math.min(from, p), Math.max(to, p)];
+    }
+    return to - from;
+  });
+  return spans.length > 0 && spans.reduce((sum, span) => sum + span, 0) / spans.length < 0.25;
 }
 
 /** Outcomes over time, as stacked columns. */
@@ -370,7 +400,7 @@ function timelineChart(data, width) {
   const row = workers.length > 16 ? 14 : 22;
   const m = { top: 8, bottom: 34, left: 46, right: 52 };
   const height = workers.length * row + m.top + m.bottom;
-  const x = { low: 0, high: span, label: "running time", ticks: ticks(0, span, width < 500 ? 4 : 8).map((at) => ({ at, text: duration(at) })) };
+  const x = { low: 0, high: span, label: "running time", ticks: timeTicks(span, width < 500 ? 4 : 8).map((at) => ({ at, text: duration(at) })) };
   const y = { low: workers.length, high: 0, ticks: [] };
   const kinds = ["value", "infeasible", "failed"];
   return chart({
@@ -397,7 +427,9 @@ function timelineChart(data, width) {
             context.fillStyle = colours[kinds[kind]];
             const h = (tall * share) / 100;
             base -= h;
-            context.fillRect(px(i * wide), base, px((i + 1) * wide) - px(i * wide), h);
+            // Whole pixels, so that neighbours leave no seam.
+            const [from, to] = [Math.round(px(i * wide)), Math.round(px((i + 1) * wide))];
+            context.fillRect(from, base, to - from, h);
           });
         });
         if (pieces.length) points.push({ x: px(span / 2), y: top + tall / 2, text: `worker ${worker}: ${whole(evaluations)} evaluations, busy ${percent(busy)}` });

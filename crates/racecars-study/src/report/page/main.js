@@ -27,6 +27,9 @@ function redraw() {
   if (!data.study.begun) {
     host.replaceChildren(nothing("Waiting for the study to begin. Start it with: racecars run"));
     $("nav").replaceChildren();
+  } else if (!data.state.told) {
+    host.replaceChildren(nothing("Nothing has been evaluated yet."), reproduceSection(data));
+    $("nav").replaceChildren();
   } else {
     const { shown } = selected(data);
     const parts = [

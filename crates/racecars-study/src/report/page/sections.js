@@ -1,7 +1,7 @@
 // The parts of the page, from its data. What a reader has chosen (scales, search) lives in `choices`
 // and outlives new data.
 
-const choices = { over: "evaluations", log: "auto", search: "", more: 0 };
+const choices = { over: "evaluations", log: "auto", axes: "auto", search: "", more: 0 };
 /** How many parameters are shown at once, and how many the parallel coordinates have room for. */
 const SHOWN = 20;
 const AXES = 12;
@@ -79,11 +79,11 @@ function section(id, title, text, ...content) {
   return el("section", { id, "aria-labelledby": `${id}-title` }, el("h2", { id: `${id}-title` }, title), text ? el("p", {}, text) : null, ...content);
 }
 
-function radios(name, title, options) {
-  return el("fieldset", {}, el("legend", {}, title), el("span", { class: "switch" }, options.map(([value, text]) =>
+function radios(name, title, options, value = choices[name]) {
+  return el("fieldset", {}, el("legend", {}, title), el("span", { class: "switch" }, options.map(([option, text]) =>
     el("label", {}, el("input", {
-      type: "radio", name, value, checked: choices[name] === value,
-      onchange: () => { choices[name] = value; redraw(); },
+      type: "radio", name, value: option, checked: option === value,
+      onchange: () => { choices[name] = option; redraw(); },
     }), text))));
 }
 
@@ -100,7 +100,7 @@ function convergenceSection(data, width) {
       radios("over", "Over", [["evaluations", "evaluations"], ["time", "time"]]),
       y && y.canLog ? radios("log", "Scale", [["auto", "automatic"], ["linear", "linear"], ["log", "log"]]) : null),
     drawn || nothing("No value yet."),
-    drawn && legend(["line", "best", "best so far"], ["", "value", "an evaluation"], data.state.infeasible && ["", "infeasible", "infeasible"], data.state.failed && ["", "failed", "failed (at the bottom)"]));
+    drawn && legend(["line", "best", "best so far"], ["", "value", "an evaluation"], data.state.infeasible && ["", "infeasible", "infeasible"], data.state.failed && ["cross", "failed", "failed (at the bottom)"]));
 }
 
 function bestSection(data) {
@@ -130,14 +130,14 @@ function bestSection(data) {
 function importanceSection(data, shown) {
   const { possible, explained, used, parameters } = data.importance;
   const text = possible
-    ? `The share of the differences between similar evaluations that each parameter explains. Outcomes are ranked, each is compared with those that share most parameters with it among the evaluations before and after it, and an additive model of what changed is fitted one parameter at a time. Together they explain ${percent(explained)}, from ${whole(used)} evaluations; the rest is noise or interplay.`
+    ? `The share of the differences between similar evaluations that each parameter explains. Outcomes are ranked, each is compared with those that share most parameters with it among the evaluations before and after it, and an additive model of what changed is fitted one parameter at a time. Together they explain ${percent(explained)}, from ${whole(used)} evaluations; the rest is noise or interplay.${data.parameters.some((p) => p.importance === 0 && !p.idle) ? " Not seen: it did not change often enough to tell." : ""}`
     : null;
   if (!possible) return section("importance", "Importance", null, nothing("Importance needs some forty evaluations that gave a value."));
   const most = Math.max(...data.parameters.map((p) => p.importance || 0), 1e-9);
   const bars = shown.flatMap((i) => {
     const { name, importance } = data.parameters[i];
     return [el("dt", {}, name), el("dd", {}, el("div", { class: "track" }, el("i", { style: { width: `${(100 * (importance || 0)) / most}%` } }))),
-      el("dd", { class: "number" }, importance ? percent(importance, importance < 0.1 ? 1 : 0) : "none")];
+      el("dd", { class: "number" }, importanceText(data, i))];
   });
   const hidden = parameters > data.parameters.length ? el("p", {}, `This page has the ${whole(data.parameters.length)} most important of ${whole(parameters)} parameters.`) : null;
   return section("importance", "Importance", text, el("dl", { class: "bars" }, bars), hidden);
@@ -146,23 +146,25 @@ function importanceSection(data, shown) {
 function multiples(indices, width, draw, caption) {
   // Few charts share the width; many stand in a grid.
   const fit = Math.max(1, Math.floor((width + 24) / (248 + 24)));
-  const columns = Math.min(fit, indices.length === 4 && fit < 4 ? 2 : Math.max(2, Math.min(fit, indices.length)));
+  const rows = Math.ceil(indices.length / fit);
+  const columns = Math.min(fit, rows > 2 ? fit : Math.max(2, Math.ceil(indices.length / rows)));
   const each = Math.floor((width - 24 * (columns - 1)) / columns);
   return el("div", { class: "multiples", style: { gridTemplateColumns: `repeat(${columns}, minmax(0, 1fr))` } }, indices.map((i) => el("figure", {}, el("figcaption", {}, caption(i)), draw(i, each))));
 }
 
 const importanceText = (data, i) => {
-  const { importance } = data.parameters[i];
-  return importance === null ? "" : importance ? percent(importance, importance < 0.1 ? 1 : 0) : "no effect seen";
+  const { importance, idle } = data.parameters[i];
+  if (importance === null) return "";
+  return importance ? percent(importance, importance < 0.1 ? 1 : 0) : idle ? "no effect" : "not seen";
 };
 
 function slicesSection(data, shown, width) {
   const y = valueAxis(data, choices.log, 4);
   if (!y) return section("slices", "Slices", null, nothing("No value yet."));
-  for (const tick of y.ticks) tick.text = short(tick.at, 3);
+  for (const tick of y.ticks) tick.text = y.log && tick.at < 0.01 ? tick.at.toExponential(0).replace("-", MINUS) : short(tick.at, 3);
   return section("slices", "Slices", "Values over one parameter at a time. Where the cloud bends, the parameter matters; where it is flat, it does not.",
     multiples(shown, width, (i, each) => slice(data, i, each, y), (i) => [el("h3", {}, data.parameters[i].name), el("span", {}, importanceText(data, i))]),
-    legend(["ramp", "", "early to late"], ["", "best", "best"], data.state.infeasible && ["", "infeasible", "infeasible"], data.state.failed && ["", "failed", "failed"]));
+    legend(["ramp", "", "early to late"], ["diamond", "best", "best"], data.state.infeasible && ["", "infeasible", "infeasible"], data.state.failed && ["cross", "failed", "failed"]));
 }
 
 function regionSection(data, shown, width) {
@@ -172,10 +174,9 @@ function regionSection(data, shown, width) {
   const text = !region ? "What was tried of each parameter, over time."
     : isRegion ? `The region that the search confined itself to, over evaluations, found by replaying the study. It shrinks around the best point; at the end it kept ${percent(share, share < 0.1 ? 1 : 0)} of every range. Of choices without an order it keeps a random part.`
     : "The range of nine tenths of what was tried, over evaluations.";
-  if (!data.state.told) return section("region", "Region", null, nothing("Nothing evaluated yet."));
   return section("region", "Region", text,
     multiples(shown, width, (i, each) => regionChart(data, i, each), (i) => [el("h3", {}, data.parameters[i].name), el("span", {}, regionText(data, i))]),
-    legend(region && ["block", "band", isRegion ? "searched region" : "nine tenths of proposals"], ["", "value", "an evaluation"], ["", "best", "best"], data.state.failed && ["", "failed", "failed"]));
+    legend(region && ["block", "band", isRegion ? "searched region" : "nine tenths of proposals"], ["", "value", "an evaluation"], ["diamond", "best", "best"], data.state.failed && ["cross", "failed", "failed"]));
 }
 
 function regionText(data, i) {
@@ -193,16 +194,18 @@ function regionText(data, i) {
 
 function parallelSection(data, shown, width) {
   const axes = shown.slice(0, AXES);
-  const drawn = parallel(data, axes, width);
+  const zoom = choices.axes === "auto" ? (isNarrow(data, axes) ? "zoomed" : "whole") : choices.axes;
+  const drawn = parallel(data, axes, width, zoom === "zoomed");
   const count = data.sample.tenth.reduce((sum, x) => sum + x, 0);
   return section("tenth", "The best tenth", drawn ? `The ${whole(count)} ${count < data.state.values / 11 ? "(a sample) of the " : ""}best evaluations, each a line through ${axes.length < shown.length ? `the first ${axes.length} parameters` : "its parameters"}. Where lines meet, good points agree.` : null,
+    drawn && el("div", { class: "controls" }, radios("axes", "Axes", [["whole", "whole ranges"], ["zoomed", "where the best are"]], zoom)),
     drawn || nothing("This needs some more evaluations."),
     drawn && legend(["ramp", "", "good to better"], ["line", "best", "best of them"]));
 }
 
 function failureSection(data, width) {
   const { kinds } = data.failures || { kinds: [] };
-  if (!kinds.length && !data.state.infeasible) return section("failures", "Failures", null, nothing(data.state.told ? "None." : "Nothing evaluated yet."));
+  if (!kinds.length && !data.state.infeasible) return section("failures", "Failures", null, nothing("None."));
   const rows = [...kinds].sort((a, b) => b.count - a.count).map(({ kind, words, count, examples }) => el("tr", {},
     el("td", {}, words[0].toUpperCase() + words.slice(1)), el("td", { class: "number" }, whole(count)), el("td", { class: "number" }, percent(count / data.state.told)),
     el("td", {}, examples.map(({ trial, detail, stderr }) => {
@@ -212,12 +215,12 @@ function failureSection(data, width) {
   return section("failures", "Failures", data.state.retried ? `${whole(data.state.retried)} evaluations were tried more than once.` : null,
     failureChart(data, width),
     legend(["block", "failed", "failed"], data.state.infeasible && ["block", "infeasible", "infeasible"]),
-    rows.length ? el("table", { style: { marginTop: "1rem" } }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Kind"), el("th", { scope: "col", class: "number" }, "Count"), el("th", { scope: "col", class: "number" }, "Share"), el("th", { scope: "col" }, "Examples"))), el("tbody", {}, rows)) : null);
+    rows.length ? el("table", { style: { marginTop: "1rem" } }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Kind"), el("th", { scope: "col", class: "number" }, "Count"), el("th", { scope: "col", class: "number" }, "Share"), el("th", { scope: "col", style: { width: "60%" } }, "Examples"))), el("tbody", {}, rows)) : null);
 }
 
 function timelineSection(data, width) {
   const { workers, more, busy, resumed } = data.timeline;
-  if (!workers.length) return section("workers", "Workers", null, nothing("Nothing evaluated yet."));
+  if (!workers.length) return section("workers", "Workers", null, nothing("The journal has no times."));
   const text = `Busy ${percent(busy)} of the time.${resumed.length ? ` Dashed lines: the study went on after an interruption, which is cut out.` : ""}${more ? ` ${whole(more)} more workers are not drawn.` : ""}`;
   return section("workers", "Workers", text, timelineChart(data, width), legend(["block", "value", "value"], data.state.infeasible && ["block", "infeasible", "infeasible"], data.state.failed && ["block", "failed", "failed"]));
 }
