@@ -65,8 +65,9 @@ impl Study {
         // One worker after the other ends, each a little later than the one before.
         let mut out_now: VecDeque<(u64, Candidate, u64, u32)> = VecDeque::new();
         let (mut now, mut asked, mut told) = (BEGAN, 0, 0);
+        let last = self.evaluations + if self.is_finished { 0 } else { self.jobs as u64 };
         while told < self.evaluations {
-            while out_now.len() < self.jobs && asked < self.evaluations {
+            while out_now.len() < self.jobs && asked < last {
                 let Some(candidate) = optimizer.ask() else { break };
                 let params = self.space.view(candidate.point());
                 writeln!(out, "{}", json!({"ask": {"trial": asked, "params": params, "at": now}}))?;
