@@ -42,6 +42,7 @@ mod outcome;
 mod parameter;
 mod plan;
 pub mod process;
+mod queue;
 mod record;
 pub mod report;
 mod session;

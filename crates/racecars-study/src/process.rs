@@ -2,7 +2,7 @@
 //! time or memory limit ends the whole group, and nothing of the group is left behind.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind, Read, Write};
@@ -21,6 +21,9 @@ const STDERR_KEPT: usize = 1 << 14;
 const GRACE: Duration = Duration::from_secs(2);
 /// How often a run looks at its memory, and at whether it is to stop.
 const WATCH: Duration = Duration::from_millis(50);
+/// How long a run is left alone at first. A program that ends sooner wakes its watcher once, at its
+/// end; one that prints more than a pipe holds waits so long, once.
+const GLANCE: Duration = Duration::from_millis(4);
 
 /// A program to run.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -145,8 +148,10 @@ impl Running {
         let mut why: Option<(Ending, Instant)> = None;
         let mut is_killed = false;
         let mut looked = start;
+        self.feed();
+        let mut has_ended = self.has_ended(limits.time.map_or(GLANCE, |limit| limit.min(GLANCE)));
         loop {
-            if self.has_ended() {
+            if has_ended || self.has_ended(Duration::ZERO) {
                 return why.map(|(ending, _)| ending);
             }
             if let Some((_, since)) = &why {
@@ -176,7 +181,7 @@ impl Running {
                 (None, Some(limit)) => limit.saturating_sub(start.elapsed()),
                 _ => WATCH,
             };
-            self.wait(left.clamp(Duration::from_millis(1), WATCH));
+            has_ended = self.wait(left.clamp(Duration::from_millis(1), WATCH));
         }
     }
 
@@ -198,10 +203,11 @@ impl Running {
         (memory_of_group(group) > limit).then_some(Ending::Memory)
     }
 
-    /// Waits until something can be read or written, the child ends, or `longest` has passed.
-    fn wait(&mut self, longest: Duration) {
+    /// Waits until something can be read or written, the child ends, or `longest` has passed. Whether
+    /// the child is known to have ended.
+    fn wait(&mut self, longest: Duration) -> bool {
         let timeout = Timespec { tv_sec: 0, tv_nsec: longest.subsec_nanos().into() };
-        {
+        let has_ended = {
             let mut descriptors = Vec::with_capacity(4);
             if let Some(ended) = &self.ended {
                 descriptors.push(PollFd::new(ended, PollFlags::IN));
@@ -217,9 +223,12 @@ impl Running {
             }
             // An interrupted wait is a short one.
             let _ = poll(&mut descriptors, Some(&timeout));
-        }
+            self.ended.is_some()
+                && descriptors.first().is_some_and(|ended| !ended.revents().is_empty())
+        };
         self.feed();
         self.read();
+        has_ended
     }
 
     /// Writes what standard input takes, and closes it at the end.
@@ -249,13 +258,14 @@ impl Running {
         }
     }
 
-    /// Whether the child has ended; it is not reaped yet, so that its group's number stays its own.
-    fn has_ended(&mut self) -> bool {
+    /// Whether the child has ended, or does within `patience`; it is not reaped yet, so that its
+    /// group's number stays its own.
+    fn has_ended(&mut self, patience: Duration) -> bool {
         match &self.ended {
             Some(ended) => {
                 let mut descriptor = [PollFd::new(ended, PollFlags::IN)];
-                let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-                poll(&mut descriptor, Some(&now)).is_ok_and(|ready| ready > 0)
+                let timeout = Timespec { tv_sec: 0, tv_nsec: patience.subsec_nanos().into() };
+                poll(&mut descriptor, Some(&timeout)).is_ok_and(|ready| ready > 0)
             }
             None => !matches!(self.child.try_wait(), Ok(None)),
         }
@@ -299,8 +309,8 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
 }
 
 fn set_nonblocking(pipe: impl AsFd) -> io::Result<()> {
-    let flags = fcntl_getfl(&pipe)?;
-    fcntl_setfl(&pipe, flags | OFlags::NONBLOCK)?;
+    // A pipe of our own has no other flags to keep.
+    fcntl_setfl(&pipe, OFlags::NONBLOCK)?;
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use crate::evaluate::{Evaluator, Halt, Report};
 use crate::journal::{Repeat, Tell};
 use crate::outcome::Verdict;
 use crate::plan::now;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use crate::queue::Queue;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 
 /// How often a session looks up from waiting.
 const TICK: Duration = Duration::from_millis(100);
+/// Where evaluations take less than this on average, workers get a job ahead, so that none waits for
+/// this thread; where they take longer, a point asked later knows more.
+const SHORT: f64 = 0.02;
 /// A session ends when so many evaluations failed and none ever worked.
 const FIRST_FAILURES: u64 = 5;
 
@@ -47,10 +50,6 @@ impl Interrupt {
 
     fn stop_now(&self) {
         self.now.store(true, Ordering::Release);
-    }
-
-    fn is_now(&self) -> bool {
-        self.now.load(Ordering::Acquire)
     }
 }
 
@@ -148,17 +147,16 @@ pub(crate) fn run(
     let most = plan.budget.max(u64::from(plan.confirm) * plan.leaders as u64);
     let jobs = jobs.min(usize::try_from(most).unwrap_or(usize::MAX));
     let limit = plan.time_limit.map(Duration::from_secs_f64);
-    let (to_workers, from_session) = crossbeam_channel::unbounded::<Job>();
-    let (to_session, from_workers) = crossbeam_channel::unbounded::<Done>();
+    let (to_workers, from_workers) = (Queue::new(), Queue::new());
     std::thread::scope(|scope| {
         for worker in 0..jobs {
-            let (jobs, done) = (from_session.clone(), to_session.clone());
-            scope.spawn(move || work(worker, &jobs, &done, evaluator, interrupt));
+            let (jobs, done) = (&to_workers, &from_workers);
+            scope.spawn(move || work(worker, jobs, done, evaluator, interrupt));
         }
-        drop(to_session);
         let mut session = Session {
             told: 0,
             failed: 0,
+            seconds: 0.0,
             first_failure: None,
             busy: 0,
             desk,
@@ -168,8 +166,8 @@ pub(crate) fn run(
             start,
             limit,
             jobs,
-            to_workers,
-            from_workers,
+            to_workers: &to_workers,
+            from_workers: &from_workers,
         };
         let ended = session.search().and_then(|ended| match ended.is_complete() {
             true => session.confirm(ended),
@@ -179,27 +177,25 @@ pub(crate) fn run(
             // The disk is full, or the like: what runs is ended, and will run again.
             interrupt.stop_now();
         }
+        to_workers.close();
         Ok((ended?, session.first_failure.take()))
-        // The workers' queue closes with the session, and they end.
     })
 }
 
 fn work(
     worker: usize,
-    jobs: &Receiver<Job>,
-    done: &Sender<Done>,
+    jobs: &Queue<Job>,
+    done: &Queue<Done>,
     evaluator: &Evaluator,
     interrupt: &Interrupt,
 ) {
-    while let Ok(job) = jobs.recv() {
+    while let Some(job) = jobs.pop() {
         let report = match job.number {
-            _ if interrupt.is_now() => Err(Halt::Stopped),
+            _ if interrupt.is_requested() => Err(Halt::Stopped),
             None => evaluator.trial(job.trial, &job.point, &interrupt.now),
             Some(number) => evaluator.again(job.trial, &job.point, number, &interrupt.now),
         };
-        if done.send(Done { job, worker, report }).is_err() {
-            return;
-        }
+        done.push(Done { job, worker, report });
     }
 }
 
@@ -211,12 +207,14 @@ struct Session<'s> {
     start: Instant,
     limit: Option<Duration>,
     jobs: usize,
-    to_workers: Sender<Job>,
-    from_workers: Receiver<Done>,
+    to_workers: &'s Queue<Job>,
+    from_workers: &'s Queue<Done>,
+    /// Jobs given to workers.
     busy: usize,
-    /// Outcomes of this session, and failures among them.
+    /// Outcomes of this session, failures among them, and how long they took.
     told: u64,
     failed: u64,
+    seconds: f64,
     first_failure: Option<String>,
 }
 
@@ -229,7 +227,7 @@ impl Session<'_> {
             let winds_down = self.winds_down();
             self.fill(&mut queue, winds_down.is_some())?;
             while winds_down.is_none()
-                && self.busy < self.jobs
+                && self.busy < self.places()
                 && let Some(trial) = queue.pop_front()
             {
                 self.start(trial, None, self.desk.point(trial).unwrap_or_default().to_vec());
@@ -240,7 +238,7 @@ impl Session<'_> {
             }
             // Now that the workers have their next jobs.
             self.show(latest.take(), None);
-            if let Some(done) = self.wait()? {
+            if let Some(done) = self.wait() {
                 latest = self.settle(done)?;
             }
         }
@@ -254,7 +252,7 @@ impl Session<'_> {
         let is_deterministic = self.desk.plan().deterministic;
         loop {
             while self.desk.may_ask()
-                && (is_deterministic || !winds_down && queue.len() + self.busy < self.jobs)
+                && (is_deterministic || !winds_down && queue.len() + self.busy < self.places())
             {
                 match self.desk.ask()? {
                     Some(trial) => queue.push_back(trial),
@@ -265,6 +263,12 @@ impl Session<'_> {
                 return Ok(());
             }
         }
+    }
+
+    /// How many jobs workers may have.
+    fn places(&self) -> usize {
+        let is_short = self.told > 0 && self.seconds < SHORT * self.told as f64;
+        if is_short { 2 * self.jobs } else { self.jobs }
     }
 
     /// Why no more evaluations are to be started, if so.
@@ -316,7 +320,7 @@ impl Session<'_> {
             if self.busy == 0 {
                 return Ok(winds_down.unwrap_or(ended));
             }
-            if let Some(done) = self.wait()? {
+            if let Some(done) = self.wait() {
                 count += 1;
                 self.settle(done)?;
             }
@@ -325,25 +329,15 @@ impl Session<'_> {
     }
 
     fn start(&mut self, trial: u64, number: Option<u64>, point: Vec<f64>) {
-        // Workers outlive the session, so that there is always one to receive it.
-        if self.to_workers.send(Job { trial, point, number }).is_ok() {
-            self.busy += 1;
-        }
+        self.to_workers.push(Job { trial, point, number });
+        self.busy += 1;
     }
 
     /// Waits for an evaluation to end, or a little while.
-    fn wait(&mut self) -> Result<Option<Done>> {
-        match self.from_workers.recv_timeout(TICK) {
-            Ok(done) => {
-                self.busy -= 1;
-                Ok(Some(done))
-            }
-            Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => {
-                self.busy = 0;
-                Ok(None)
-            }
-        }
+    fn wait(&mut self) -> Option<Done> {
+        let done = self.from_workers.pop_within(TICK);
+        self.busy -= usize::from(done.is_some());
+        done
     }
 
     /// Enters what came of an evaluation; one that was stopped stays asked, and runs again. Returns
@@ -371,6 +365,7 @@ impl Session<'_> {
         self.desk.tell(&tell)?;
         self.told += 1;
         self.failed += u64::from(tell.outcome.is_failure());
+        self.seconds += tell.seconds;
         let is_best = (self.desk.record().best.as_ref()).is_some_and(|best| best.trial == trial);
         Ok(Some((tell, is_best)))
     }
@@ -398,7 +393,7 @@ impl Session<'_> {
             best: record.best.as_ref().and_then(|best| best.verdict.feasible_value()),
             since_best: record.counts.told - record.counts.best_at,
             failures: record.counts.failures,
-            busy: self.busy,
+            busy: self.busy.min(self.jobs),
             jobs: self.jobs,
             elapsed: self.start.elapsed(),
             latest: latest.as_ref().map(|(tell, is_best)| (tell, *is_best)),

@@ -1,11 +1,12 @@
 //! `racecars overhead`: what a step of an optimizer costs.
 
-use super::{algorithms, at_least_one};
+use super::{algorithms, at_least_one, cores};
 use crate::output::{print, print_json, short, table};
 use crate::progress::Progress;
 use clap::Args;
 use racecars::Algorithm;
 use racecars_lab::overhead::{self, Overhead as Measured};
+use racecars_lab::program;
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -13,6 +14,9 @@ use std::process::ExitCode;
 ///
 /// A step is an ask and a tell in steady state, without the objective. Its floor, measured in the same
 /// process, is copying a point and drawing the random numbers that a step needs.
+///
+/// With --program: what `racecars run` adds to a program that ends at once. The floor is a bare loop
+/// that starts the same program on as many threads; the two take turns.
 #[derive(Args)]
 pub(crate) struct Overhead {
     /// The numbers of coordinates
@@ -24,6 +28,18 @@ pub(crate) struct Overhead {
     #[arg(long, value_name = "A,..", value_delimiter = ',', default_value = "race-cars,sracos",
         help = algorithms("The algorithms"))]
     algorithm: Vec<Algorithm>,
+    /// Measure the runs of a program instead
+    #[arg(
+        long, value_name = "PROGRAM", num_args = 0..=1, default_missing_value = "true",
+        conflicts_with_all = ["dim", "algorithm"]
+    )]
+    program: Option<String>,
+    /// With --program: how many run at once [default: the number of cores]
+    #[arg(long, value_name = "J", requires = "program", value_parser = at_least_one)]
+    jobs: Option<usize>,
+    /// With --program: how many runs of each kind
+    #[arg(long, value_name = "K", requires = "program", default_value = "16000")]
+    runs: u64,
     /// Print the results as JSON
     #[arg(long)]
     json: bool,
@@ -36,6 +52,9 @@ struct Report {
 
 impl Overhead {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        if let Some(program) = &self.program {
+            return self.run_program(program);
+        }
         let progress = Progress::new((self.dim.len() * self.algorithm.len()) as u64);
         let mut results = Vec::new();
         for algorithm in &self.algorithm {
@@ -59,6 +78,26 @@ impl Overhead {
                 format!("{:.2}", result.ratio),
             ]);
         }
+        print(table)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn run_program(&self, program: &str) -> anyhow::Result<ExitCode> {
+        let folder = tempfile::tempdir()?;
+        let result = program::measure(program, cores(self.jobs), self.runs, folder.path())?;
+        if self.json {
+            print_json(&result)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let mut table = table(&["program", "jobs", "runs", "study/s", "bare loop/s", "share"], 1);
+        table.add_row([
+            result.program,
+            result.jobs.to_string(),
+            result.runs.to_string(),
+            short(result.study_per_second),
+            short(result.bare_per_second),
+            format!("{:.1} %", 100.0 * result.share),
+        ]);
         print(table)?;
         Ok(ExitCode::SUCCESS)
     }

@@ -14,7 +14,7 @@ pub(crate) struct StudyArguments {
     #[arg(value_name = "STUDY.TOML")]
     file: Option<PathBuf>,
     /// A parameter: x=0:10, n=1..64, lr=1e-5:1e-1:log, n=1..64:log, x=0:1:step=0.1, mode=a,b,c,
-    /// size=small<medium<large, flag=bool; an array of five: w[5]=-1:1
+    /// `size=small<medium<large`, flag=bool; an array of five: `w[5]=-1:1`
     #[arg(short = 'p', long = "parameter", value_name = "NAME=RANGE")]
     parameters: Vec<Parameter>,
     /// The number of evaluations, or so many per parameter [default: 20n, at least 100]
@@ -34,7 +34,7 @@ pub(crate) struct StudyArguments {
     #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     memory: Option<u64>,
     /// Minimize this value [default: last]. last: the last number on the last line of standard output;
-    /// json:a.b[0]; regex:loss=(\S+); time: the run time; stderr; file:PATH; stderr and file:PATH may
+    /// `json:a.b[0]`; `regex:loss=(\S+)`; time: the run time; stderr; file:PATH; stderr and file:PATH may
     /// be followed by :json:.. or :regex:..
     #[arg(long, value_name = "VALUE", num_args = 0..=1, default_missing_value = "last")]
     minimize: Option<String>,
@@ -47,7 +47,7 @@ pub(crate) struct StudyArguments {
     /// A value that must be at most 0, found as with --minimize; may be given several times
     #[arg(long = "constraint", value_name = "VALUE")]
     constraints: Vec<String>,
-    /// Pass the parameters in the environment: all as RACECARS_<name>, or one as NAME={name}
+    /// Pass the parameters in the environment: all as `RACECARS_<name>`, or one as NAME={name}
     #[arg(long, value_name = "NAME=TEXT", num_args = 0..=1, default_missing_value = "*")]
     env: Vec<String>,
     /// Pass the parameters as JSON on standard input
@@ -100,7 +100,7 @@ pub(crate) struct StudyArguments {
     #[arg(long, value_name = "DIR")]
     study: Option<PathBuf>,
     /// The program and its arguments, with {name} for parameters. {trial}, {seed}, {dir} (a folder of
-    /// the evaluation's own) and {base} are built in; {w...} spreads an array over arguments, {w[0]}
+    /// the evaluation's own) and {base} are built in; {w...} spreads an array over arguments, `{w[0]}`
     /// is one of its values, and {{x}} is {x} itself
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
