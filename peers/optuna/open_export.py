@@ -44,7 +44,9 @@ def flat(params: dict[str, Any]) -> dict[str, Any]:
 
 def check_trial(trial: FrozenTrial, ours: dict[str, Any]) -> None:
     assert trial.params == flat(ours["params"]), (trial.params, ours)
-    assert all(d._contains(d.to_internal_repr(trial.params[n])) for n, d in trial.distributions.items())
+    assert all(
+        d._contains(d.to_internal_repr(trial.params[n])) for n, d in trial.distributions.items()
+    )
     state = ours["state"]
     if state == "running":
         assert trial.state == TrialState.RUNNING
@@ -77,9 +79,11 @@ def check_study(kind: str, folder: Path) -> Path:
     assert study.best_value == best
     # The study goes on: Optuna's own sampler learns from our trials, and writes to the file.
     for _ in range(2):
-        trial = study.ask(study.trials[0].distributions)
-        study.tell(trial, best)
-    again = optuna.load_study(study_name=folder.name, storage=JournalStorage(JournalFileBackend(str(log))))
+        proposed = study.ask(study.trials[0].distributions)
+        study.tell(proposed, best)
+    again = optuna.load_study(
+        study_name=folder.name, storage=JournalStorage(JournalFileBackend(str(log)))
+    )
     assert len(again.trials) == len(trials) + 2
     print(f"ok    optuna opens {kind}: {len(trials)} trials, best {best:.6g}")
     return log
@@ -119,7 +123,9 @@ def main() -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        logs = {kind: check_study(kind, folder / kind) for kind in ("failing", "maximize", "halfway")}
+        logs = {
+            kind: check_study(kind, folder / kind) for kind in ("failing", "maximize", "halfway")
+        }
         check_dashboard(logs["failing"], 602)
 
 
