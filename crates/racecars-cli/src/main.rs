@@ -31,7 +31,10 @@ Examples:
   racecars solve shifted-rastrigin --dim 50 --json     the same for programs
   racecars bench --problem ackley,levy --dim 50,500 --budget 30n \\
                  --algorithm race-cars,sracos,random --trials 10
-  racecars overhead --dim 50,500,1000000               what a step costs, beside its floor";
+  racecars problem                                     the test problems there are
+  racecars overhead --dim 50,500,1000000               what a step costs, beside its floor
+  racecars paper --quick                               the paper's experiments, as one page
+  racecars theory --dim 50                             the paper's query bounds, printed and corrected";
 
 #[derive(Subcommand)]
 enum Command {
@@ -46,6 +49,9 @@ enum Command {
     Solve(commands::solve::Solve),
     Bench(commands::bench::Bench),
     Overhead(commands::overhead::Overhead),
+    Paper(commands::paper::PaperCommand),
+    Theory(Box<commands::theory::Theory>),
+    Problem(commands::problem::Problem),
 }
 
 fn main() -> ExitCode {
@@ -61,6 +67,9 @@ fn main() -> ExitCode {
         Command::Solve(solve) => solve.run(),
         Command::Bench(bench) => bench.run(),
         Command::Overhead(overhead) => overhead.run(),
+        Command::Paper(paper) => paper.run(),
+        Command::Theory(theory) => theory.run(),
+        Command::Problem(problem) => problem.run(),
     };
     match result {
         Ok(code) => code,

@@ -145,6 +145,8 @@ fn what_is_wrong_is_said_with_what_is_allowed() {
         ),
         ("solve ackley --dim 1000000000", "not from 1 to"),
         ("solve rotated-ackley --dim 100000", "too large for a dense rotation"),
+        ("paper figure", "[possible values: fig-n50, fig-n500, shifted, discontinuous"),
+        ("paper mixed --trials 0", "at least 1"),
         ("bench --problem ackley", "--dim"),
         ("bench --problem ackley --dim 5 --trials 0", "at least 1"),
     ];
@@ -182,6 +184,54 @@ fn an_interrupt_ends_the_run_and_keeps_what_is_done() {
 }
 
 #[test]
+fn paper_writes_its_files_and_finds_finished_trials_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().to_str().unwrap();
+    let report = json(&format!("paper mixed --quick --trials 1 --jobs 2 --out {out} --json"));
+    assert_eq!(report["mixed"]["trials"], 1);
+    assert_eq!(report["mixed"]["panels"].as_array().unwrap().len(), 2);
+    for file in [
+        "report.html",
+        "summary.md",
+        "results.json",
+        "figures/mixed.svg",
+        "data/mixed-cells.csv",
+        "data/mixed-curves.csv",
+        "data/mixed-trials.csv",
+    ] {
+        assert!(directory.path().join(file).is_file(), "{file} is missing");
+    }
+    let page = std::fs::read_to_string(directory.path().join("report.html")).unwrap();
+    assert!(
+        page.contains("quick tour") && page.contains("racecars paper mixed --quick --trials 1")
+    );
+    let text =
+        String::from_utf8(run(&format!("paper mixed --quick --trials 1 --out {out}")).stdout);
+    let text = text.unwrap();
+    assert!(text.contains("RACE-CARS accelerates SRACOS: holds") && text.contains("report.html"));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_paper_says_how_to_go_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().to_str().unwrap();
+    let child = racecars(&format!("paper fig-n500 --out {out}"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    assert!(stderr.contains("the same command goes on"), "{stderr}");
+    assert!(output.stdout.is_empty() && !directory.path().join("report.html").exists());
+}
+
+#[test]
 fn a_reader_that_leaves_early_is_no_error() {
     let mut child = racecars("solve sphere --dim 100000 --budget 30 --json")
         .stdout(Stdio::piped())
@@ -200,7 +250,7 @@ fn a_reader_that_leaves_early_is_no_error() {
 fn help_has_examples() {
     let help = String::from_utf8(run("--help").stdout).unwrap();
     assert!(help.contains("racecars solve ackley --dim 500"));
-    for command in ["solve", "bench", "overhead"] {
+    for command in ["solve", "bench", "overhead", "paper"] {
         let help = String::from_utf8(run(&format!("{command} --help")).stdout).unwrap();
         assert!(help.contains("--json"));
     }

@@ -1,12 +1,18 @@
-//! Experiments with racecars: comparisons of algorithms on problems, and measurements of what the
-//! optimizers themselves cost.
+//! Experiments with racecars: the paper's, comparisons of algorithms on problems, and measurements of
+//! what the optimizers themselves cost.
 //!
 //! - [`mod@bench`]: trials of algorithms on problems, side by side on all cores
 //! - [`overhead`]: the cost of a step beside its floor
+//! - [`paper`]: the paper's experiments as data, figures and one page
 //! - [`program`]: what a study adds to running a program, beside a bare loop
-//! - [`statistics`]: what is said about a list of numbers
+//! - [`figures`]: curves and heat maps as SVG
+//! - [`statistics`]: what is said about lists of numbers
+//! - [`theory`]: what the theorems assume, measured in a run
 
 pub mod bench;
+pub mod figures;
 pub mod overhead;
+pub mod paper;
 pub mod program;
 pub mod statistics;
+pub mod theory;

@@ -10,12 +10,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A name is a function, after any of the prefixes of [`Problem::named`].
+//! A name is a function, after any of the prefixes of [`Problem::named`]; [`catalogue`] lists them.
 
+pub mod catalogue;
 pub mod functions;
 mod jumps;
 mod problem;
 pub mod rotation;
 pub mod trig;
 
-pub use problem::{Problem, ProblemError};
+pub use problem::{Problem, ProblemError, Transformation};

@@ -28,6 +28,23 @@ pub struct Problem {
 #[error("{0}")]
 pub struct ProblemError(String);
 
+/// How a problem on reals is made from a function g of the same number of coordinates: the value at
+/// x is g(center + R (x - minimizer)), plus the jumps, if any.
+///
+/// A transformed Schwefel is not defined outside of [-10, 10]: arguments of g are clamped, and the
+/// squared lengths of what is cut off are added to the value.
+#[derive(Debug, Clone, Copy)]
+pub struct Transformation<'a> {
+    /// The name of g.
+    pub function: &'static str,
+    /// Where g is least, the same in every coordinate.
+    pub center: f64,
+    /// R; `None` for the identity.
+    pub rotation: Option<&'a Rotation>,
+    /// Whether jumps are added: see [`Problem::perturbation_at`].
+    pub has_jumps: bool,
+}
+
 enum Landscape {
     /// A function of reals, perhaps moved, turned and perturbed.
     Continuous(Box<Continuous>),
@@ -131,6 +148,28 @@ impl Problem {
         Ok(Problem { name: name.to_string(), space, optimum: 0.0, landscape })
     }
 
+    /// The function of this name, without prefixes, on [-radius, radius]^n instead of [-10, 10]^n. The
+    /// domain must hold the optimum.
+    pub fn with_radius(name: &str, dimension: usize, radius: f64) -> Result<Problem, ProblemError> {
+        let mut problem = Problem::named(name, dimension, 0)?;
+        let function = FUNCTIONS.iter().find(|function| function.name == name);
+        let Some(Function { center, is_confined: false, .. }) = function else {
+            return Err(ProblemError(format!(
+                "problem `{name}` has one domain only; a radius is for the continuous functions \
+                 without prefixes, except schwefel"
+            )));
+        };
+        if !(radius.is_finite() && radius > center.abs()) {
+            return Err(ProblemError(format!(
+                "problem `{name}`: radius {radius} is not above {}, where the optimum is",
+                center.abs()
+            )));
+        }
+        problem.space = Space::cube(dimension, -radius, radius)
+            .map_err(|error| ProblemError(error.to_string()))?;
+        Ok(problem)
+    }
+
     /// The names without their prefixes.
     pub fn names() -> impl Iterator<Item = &'static str> {
         FUNCTIONS.iter().map(|function| function.name).chain(DISCRETE)
@@ -169,6 +208,35 @@ impl Problem {
                 point.extend((0..n / 2).map(right_category));
                 point
             }
+        }
+    }
+
+    /// Whether f(x) >= f(x*_1, .., x_i, .., x*_n) for every x and i, x* being the minimizer. Then a
+    /// set where f is at most some level lies in the box of its slices along the axes through x*.
+    ///
+    /// True of sums over coordinates, of which each is least at x*, and of Ackley, whose terms are;
+    /// moved or stepped too. Of the others it is not claimed.
+    pub fn is_above_its_slices(&self) -> bool {
+        match &self.landscape {
+            Landscape::Continuous(continuous) => {
+                let has_balls = matches!(continuous.jumps, Some(Jumps::Balls { .. }));
+                let is_mixing = matches!(continuous.function.name, "rosenbrock" | "griewank");
+                !has_balls && !is_mixing && continuous.rotation.is_none()
+            }
+            _ => false,
+        }
+    }
+
+    /// How the problem is made from its function; `None` where there are discrete coordinates.
+    pub fn transformation(&self) -> Option<Transformation<'_>> {
+        match &self.landscape {
+            Landscape::Continuous(continuous) => Some(Transformation {
+                function: continuous.function.name,
+                center: continuous.function.center,
+                rotation: continuous.rotation.as_ref(),
+                has_jumps: continuous.jumps.is_some(),
+            }),
+            _ => None,
         }
     }
 
@@ -357,6 +425,56 @@ mod tests {
             |seed| Problem::named("shifted-rotated-levy", 9, seed).unwrap().value_at(&[1.0; 9]);
         assert_eq!(at(4), at(4));
         assert_ne!(at(4), at(5));
+    }
+
+    #[test]
+    fn a_radius_changes_the_domain_and_nothing_else() {
+        let problem = Problem::with_radius("ackley", 3, 25.0).unwrap();
+        problem.space().check(&[25.0, -25.0, 0.0]).unwrap();
+        assert!(problem.space().check(&[25.1, 0.0, 0.0]).is_err());
+        let same = Problem::named("ackley", 3, 0).unwrap();
+        assert_eq!(problem.value_at(&[1.0, 2.0, 3.0]), same.value_at(&[1.0, 2.0, 3.0]));
+        for (name, radius) in
+            [("levy", 1.0), ("sphere", f64::NAN), ("shifted-ackley", 5.0), ("mixed-ackley", 5.0)]
+        {
+            assert!(Problem::with_radius(name, 4, radius).is_err(), "{name} {radius}");
+        }
+    }
+
+    #[test]
+    fn problems_said_to_lie_above_their_slices_do() {
+        let mut random = Random::new(2);
+        let named = |name: &String| Problem::named(name, 5, 3).unwrap();
+        let (above, others): (Vec<_>, Vec<_>) =
+            all().iter().map(named).partition(|problem| problem.is_above_its_slices());
+        assert!(above.len() == 6 * 3 && others.iter().all(|problem| problem.name() != "ackley"));
+        for problem in above {
+            let mut point = vec![0.0; 5];
+            for _ in 0..500 {
+                problem.space().draw(&mut random, &mut point);
+                let value = problem.value_at(&point);
+                for i in 0..5 {
+                    let mut slice = problem.minimizer();
+                    slice[i] = point[i];
+                    assert!(value >= problem.value_at(&slice) - 1e-9, "{}", problem.name());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_transformation_says_how_to_evaluate_the_problem() {
+        let problem = Problem::named("stepped-shifted-rotated-levy", 6, 2).unwrap();
+        let transformation = problem.transformation().unwrap();
+        assert_eq!((transformation.function, transformation.has_jumps), ("levy", true));
+        let x = [1.0, -2.0, 3.0, -4.0, 5.0, -6.0];
+        let offset: Vec<f64> = x.iter().zip(problem.minimizer()).map(|(x, o)| x - o).collect();
+        let rows = transformation.rotation.unwrap().rows();
+        let turned = rows.map(|row| row.iter().zip(&offset).map(|(r, o)| r * o).sum::<f64>());
+        let z: Vec<f64> = turned.map(|t| transformation.center + t).collect();
+        let expected = functions::levy(&z) + problem.perturbation_at(&x);
+        assert!((problem.value_at(&x) - expected).abs() < 1e-9);
+        assert!(Problem::named("integer-sphere", 6, 2).unwrap().transformation().is_none());
     }
 
     /// The share of a run's evaluations that the jumps touch.

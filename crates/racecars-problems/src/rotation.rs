@@ -38,6 +38,11 @@ impl Rotation {
         self.n
     }
 
+    /// The rows of the matrix.
+    pub fn rows(&self) -> impl Iterator<Item = &[f64]> {
+        self.matrix.chunks_exact(self.n.max(1))
+    }
+
     /// Writes the image of `x` to `out`; both have [`Rotation::dimension`] coordinates.
     pub fn apply(&self, x: &[f64], out: &mut [f64]) {
         debug_assert_eq!((x.len(), out.len()), (self.n, self.n));

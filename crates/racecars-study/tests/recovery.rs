@@ -97,6 +97,8 @@ fn stopping_now_ends_what_runs_and_stopping_does_not() {
         let start = Instant::now();
         let summary = study.run(&interrupt, &mut |status| {
             if status.busy == 2 && !interrupt.is_requested() {
+                // Busy workers have been given a trial; let them start it, or there is nothing to end.
+                std::thread::sleep(Duration::from_millis(500));
                 for _ in 0..times {
                     interrupt.request();
                 }

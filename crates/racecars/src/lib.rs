@@ -109,8 +109,10 @@ mod outcome;
 pub mod random;
 pub mod run;
 pub mod space;
+pub mod theory;
 
 pub use error::{Error, ErrorKind, Result};
+pub use optimizers::cma_es::{CmaEs, Restarts};
 pub use optimizers::differential_evolution::{DifferentialEvolution, Strategy};
 pub use optimizers::racos::{Classification, Replacing, Shrinking};
 pub use optimizers::zo_adam::ZoAdam;

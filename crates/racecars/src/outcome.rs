@@ -147,6 +147,11 @@ impl Rank {
         (self.class == Class::Feasible).then_some(self.amount)
     }
 
+    /// Whether an outcome can have this rank, which a damaged save may not.
+    pub(crate) fn is_sound(self) -> bool {
+        self.amount.is_finite()
+    }
+
     /// Whether this rank is strictly better than `other`.
     #[inline]
     pub fn beats(self, other: Rank) -> bool {

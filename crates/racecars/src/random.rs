@@ -32,6 +32,12 @@ impl Random {
         Random::new(mix(seed ^ mix(stream.wrapping_add(1))))
     }
 
+    /// Whether the generator moves: not so if a damaged save left its state all zeros.
+    pub(crate) fn is_alive(&self) -> bool {
+        let mut next = self.clone();
+        (0..8).any(|_| next.bits() != 0)
+    }
+
     /// 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {

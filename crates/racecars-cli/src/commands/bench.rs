@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// evaluation, without the objective's.
 #[derive(Args)]
 pub(crate) struct Bench {
-    /// The problems (see `racecars solve --help`)
+    /// The problems (see `racecars problem`)
     #[arg(long, value_name = "P,..", value_delimiter = ',', required = true)]
     problem: Vec<String>,
     /// The numbers of coordinates

@@ -4,11 +4,15 @@ pub(crate) mod bench;
 pub(crate) mod by_hand;
 pub(crate) mod check;
 pub(crate) mod init;
+mod measure;
 pub(crate) mod overhead;
+pub(crate) mod paper;
+pub(crate) mod problem;
 pub(crate) mod run;
 pub(crate) mod seeing;
 pub(crate) mod solve;
 mod study_arguments;
+pub(crate) mod theory;
 
 use anyhow::bail;
 use clap::Args;

@@ -27,6 +27,15 @@ pub(crate) struct Sample {
     pub(crate) key: u64,
 }
 
+impl Sample {
+    /// Whether a saved sample is an evaluated point of this space.
+    pub(crate) fn is_sound(&self, space: &Space) -> bool {
+        space.check(&self.point).is_ok()
+            && self.key == space.key(&self.point)
+            && self.rank.is_sound()
+    }
+}
+
 /// The learned box around x+, as the few coordinates where it is smaller than the space. Transient:
 /// it is learned anew for every point.
 #[derive(Debug, Default)]
@@ -127,6 +136,36 @@ impl Classifier {
             self.choose_uncertain(point.len(), uncertain, random);
         }
         self.redraw(space, region, random, point, positive.key)
+    }
+
+    /// A box learned around `positive` and projected on `region`, one interval per coordinate of a
+    /// continuous space: what [`Classifier::draw`] learns no more of than it needs.
+    pub(crate) fn learn(
+        &mut self,
+        space: &Space,
+        positive: &Sample,
+        negatives: &[Sample],
+        region: Option<&Region>,
+        random: &mut Random,
+    ) -> Vec<Interval> {
+        self.train(space, &positive.point, negatives, Order::Free, random);
+        let interval = |index| self.interval(index, space.axis(index), region);
+        (0..space.dimension()).map(interval).collect()
+    }
+
+    /// The learned box's part of a continuous or ordered axis, within the region.
+    #[inline]
+    fn interval(&self, index: usize, axis: Axis, region: Option<&Region>) -> Interval {
+        let cut = self.cuts.iter().find(|cut| cut.index == index);
+        let learned = cut.map_or(axis.extent(), |cut| cut.interval);
+        match region {
+            None => learned,
+            // Where box and region do not meet, the region decides.
+            Some(region) => {
+                let allowed = region.interval(index, axis);
+                learned.intersection(allowed).unwrap_or(allowed)
+            }
+        }
     }
 
     /// Learns a box that holds `positive` and none of the `negatives`. A negative equal to
@@ -266,24 +305,12 @@ impl Classifier {
     ) -> u64 {
         for &index in &self.uncertain {
             let axis = space.axis(index);
-            let cut = self.cuts.iter().find(|cut| cut.index == index);
             let new = match (axis, region) {
                 (Axis::Unordered { .. }, None) => axis.draw(random),
                 (Axis::Unordered { last }, Some(region)) => {
                     region.draw_unordered(index, last as u64 + 1, random)
                 }
-                _ => {
-                    let learned = cut.map_or(axis.extent(), |cut| cut.interval);
-                    let interval = match region {
-                        None => learned,
-                        // Where box and region do not meet, the region decides.
-                        Some(region) => {
-                            let allowed = region.interval(index, axis);
-                            learned.intersection(allowed).unwrap_or(allowed)
-                        }
-                    };
-                    axis.draw_within(interval, random)
-                }
+                _ => axis.draw_within(self.interval(index, axis, region), random),
             };
             let old = std::mem::replace(&mut point[index], new);
             key = key
@@ -407,6 +434,27 @@ mod tests {
                 }
                 assert!(!negatives.iter().any(|n| holds(&classifier, &space, positive, &n.point)));
             }
+        }
+    }
+
+    #[test]
+    fn a_box_that_is_asked_for_is_the_learned_one_within_the_region() {
+        let (space, mut random) = (Space::cube(6, 0.0, 1.0).unwrap(), Random::new(7));
+        let mut classifier = Classifier::default();
+        for _ in 0..200 {
+            let all = samples(&space, 22, &mut random);
+            let region = Region::new(&all[0].point, 0.4, 0);
+            let learned = classifier.learn(&space, &all[0], &all[1..], Some(&region), &mut random);
+            for (index, part) in learned.iter().enumerate() {
+                let allowed = region.interval(index, space.axis(index));
+                assert_eq!(part.intersection(allowed), Some(*part));
+                assert!(part.low <= all[0].point[index] && all[0].point[index] <= part.high);
+            }
+            let outside = |n: &Sample| {
+                let mut parts = n.point.iter().zip(&learned);
+                parts.any(|(x, part)| *x <= part.low || *x >= part.high)
+            };
+            assert!(all[1..].iter().all(outside));
         }
     }
 

@@ -1,6 +1,7 @@
 //! The choice of an algorithm with its settings.
 
 use super::Optimizer;
+use super::cma_es::{Cma, CmaEs};
 use super::differential_evolution::{DifferentialEvolution, Evolution};
 use super::quasi_random::QuasiRandom;
 use super::racos::{Classification, Racos, Shrinking};
@@ -36,6 +37,8 @@ pub enum Algorithm {
     Sracos(Classification),
     /// RACOS: classification-based optimization in batches (Algorithms 1 and 2).
     Racos(Classification),
+    /// CMA-ES: evolution of a normal distribution; `separable` for independent coordinates.
+    CmaEs(CmaEs),
     /// Differential evolution: best/1/bin, rand/1/bin or L-SHADE.
     DifferentialEvolution(DifferentialEvolution),
     /// ZO-Adam: descent with adaptive moments on estimated gradients; continuous spaces only.
@@ -54,10 +57,12 @@ impl Default for Algorithm {
 
 impl Algorithm {
     /// The names that parse to an algorithm.
-    pub const NAMES: [&'static str; 9] = [
+    pub const NAMES: [&'static str; 11] = [
         "race-cars",
         "sracos",
         "racos",
+        "cma-es",
+        "sep-cma-es",
         "de",
         "de-rand",
         "l-shade",
@@ -81,12 +86,24 @@ impl Algorithm {
         Algorithm::Racos(Classification::default())
     }
 
+    /// CMA-ES with everything derived.
+    pub fn cma_es() -> Self {
+        Algorithm::CmaEs(CmaEs::default())
+    }
+
+    /// Separable CMA-ES with everything derived.
+    pub fn sep_cma_es() -> Self {
+        Algorithm::CmaEs(CmaEs { separable: true, ..CmaEs::default() })
+    }
+
     /// The algorithm's name.
     pub fn name(&self) -> &'static str {
         match self {
             Algorithm::RaceCars(..) => "race-cars",
             Algorithm::Sracos(_) => "sracos",
             Algorithm::Racos(_) => "racos",
+            Algorithm::CmaEs(CmaEs { separable: false, .. }) => "cma-es",
+            Algorithm::CmaEs(CmaEs { separable: true, .. }) => "sep-cma-es",
             Algorithm::DifferentialEvolution(settings) => settings.strategy.name(),
             Algorithm::ZoAdam(_) => "zo-adam",
             Algorithm::QuasiRandom => "quasi-random",
@@ -110,6 +127,7 @@ impl Algorithm {
                 Box::new(Racos::sequential(space, settings, budget, seed)?)
             }
             Algorithm::Racos(settings) => Box::new(Racos::batch(space, settings, budget, seed)?),
+            Algorithm::CmaEs(settings) => Box::new(Cma::new(space, settings, seed)?),
             Algorithm::DifferentialEvolution(settings) => {
                 Box::new(Evolution::new(space, settings, budget, seed)?)
             }
@@ -128,6 +146,8 @@ impl FromStr for Algorithm {
             "race-cars" => Ok(Algorithm::race_cars()),
             "sracos" => Ok(Algorithm::sracos()),
             "racos" => Ok(Algorithm::racos()),
+            "cma-es" => Ok(Algorithm::cma_es()),
+            "sep-cma-es" => Ok(Algorithm::sep_cma_es()),
             "de" => Ok(Algorithm::DifferentialEvolution(DifferentialEvolution::best())),
             "de-rand" => Ok(Algorithm::DifferentialEvolution(DifferentialEvolution::random())),
             "l-shade" => Ok(Algorithm::DifferentialEvolution(DifferentialEvolution::l_shade())),

@@ -2,6 +2,7 @@
 //! space with discrete coordinates are taken, and what a tell must satisfy.
 
 use super::Candidate;
+use super::saved::ROOM;
 use crate::error::{Error, ErrorKind, Result};
 use crate::random::Random;
 use crate::space::{Seen, Space};
@@ -19,12 +20,22 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
+    /// The id of the next candidate.
+    pub(super) fn next_id(&self) -> u64 {
+        self.next_id
+    }
+
     pub(super) fn told(&self) -> u64 {
         self.told
     }
 
     pub(super) fn pending(&self) -> usize {
         self.pending.len()
+    }
+
+    /// The ids of the candidates out, ascending.
+    pub(super) fn pending_ids(&self) -> &[u64] {
+        &self.pending
     }
 
     /// Whether the point with this key was proposed or told before; never where all coordinates are
@@ -60,7 +71,7 @@ impl Ledger {
         self.next_id += 1;
         self.pending.push(id);
         self.mark_seen(space, key);
-        Candidate { id, key, point }
+        Candidate { id, space: space.fingerprint(), key, point }
     }
 
     /// Takes a told candidate off the books, and returns its point and key.
@@ -69,7 +80,7 @@ impl Ledger {
         space: &Space,
         candidate: Candidate,
     ) -> Result<(Box<[f64]>, u64)> {
-        let Candidate { id, key, point } = candidate;
+        let Candidate { id, space: origin, key, point } = candidate;
         if id == Candidate::KNOWN {
             space.check(&point)?;
             let key = space.key(&point);
@@ -77,12 +88,9 @@ impl Ledger {
             self.told += 1;
             return Ok((point, key));
         }
-        if point.len() != space.dimension() {
-            return Err(Error::point(format!(
-                "candidate {id} has {} coordinates, the space {}: it is another optimizer's",
-                point.len(),
-                space.dimension()
-            )));
+        // Instead of checking the point, whose copy is most of a step's cost.
+        if origin != space.fingerprint() {
+            return Err(Error::point(format!("candidate {id} is a point of another space")));
         }
         // The common case, and any other.
         let place = match self.pending.last() {
@@ -96,6 +104,15 @@ impl Ledger {
         self.pending.remove(place);
         self.told += 1;
         Ok((point, key))
+    }
+
+    /// Whether a saved state holds books such as these methods keep, with room to go on.
+    pub(super) fn is_sound(&self, space: &Space) -> bool {
+        self.next_id < ROOM
+            && self.told < ROOM
+            && self.pending.is_sorted_by(|a, b| a < b)
+            && self.pending.last().is_none_or(|&last| last < self.next_id)
+            && self.seen.is_sound(space)
     }
 
     fn mark_seen(&mut self, space: &Space, key: u64) {

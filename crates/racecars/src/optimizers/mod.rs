@@ -1,6 +1,7 @@
 //! The algorithms, each a pure ask/tell state machine: no clock, threads, files or printing inside.
 //!
 //! - [`racos`]: RACOS, SRACOS and RACE-CARS, which share one state machine
+//! - [`cma_es`]: CMA-ES and its separable variant, with restarts
 //! - [`differential_evolution`]: best/1/bin, rand/1/bin and L-SHADE
 //! - [`zo_adam`]: descent on estimated gradients
 //! - [`quasi_random`]: a scrambled Halton sequence
@@ -10,6 +11,7 @@
 //! private module `ledger`, and saving is in `saved`.
 
 mod algorithm;
+pub mod cma_es;
 pub mod differential_evolution;
 mod ledger;
 pub mod quasi_random;
@@ -29,6 +31,8 @@ use crate::space::{Point, Space};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
     id: u64,
+    /// The fingerprint of the space that the point is of.
+    space: u64,
     /// The point's key, see `Space::key_term`.
     key: u64,
     point: Box<[f64]>,
@@ -41,7 +45,7 @@ impl Candidate {
     /// A point that no optimizer proposed, for telling what is already known about it. The space
     /// checks it when it is told.
     pub fn known(point: impl Into<Box<[f64]>>) -> Self {
-        Candidate { id: Candidate::KNOWN, key: 0, point: point.into() }
+        Candidate { id: Candidate::KNOWN, space: 0, key: 0, point: point.into() }
     }
 
     /// The candidate's number: 0, 1, 2, ... in the order asked, `None` for a known point.

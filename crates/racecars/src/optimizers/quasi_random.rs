@@ -58,8 +58,12 @@ impl QuasiRandom {
     }
 
     pub(super) fn restore(space: Space, state: State) -> Result<Self> {
-        if let Some(best) = &state.best {
-            space.check(&best.point)?;
+        let is_best = |best: &Sample| best.is_sound(&space) && !best.rank.is_failure();
+        let is_sound = state.random.is_alive()
+            && state.ledger.is_sound(&space)
+            && state.best.as_ref().is_none_or(is_best);
+        if !is_sound {
+            return Err(saved::unsound());
         }
         let sequence = Sequence::new(space.dimension(), state.seed);
         Ok(QuasiRandom { space, state, sequence, spare: None })

@@ -2,14 +2,18 @@
 //! name, the space (as JSON) and the state (as postcard).
 
 use super::Optimizer;
+use super::cma_es::Cma;
 use super::differential_evolution::Evolution;
 use super::quasi_random::QuasiRandom;
 use super::racos::Racos;
 use super::random_search::RandomSearch;
 use super::zo_adam::Descent;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::space::Space;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+/// Counters of a saved state must leave room to go on counting.
+pub(super) const ROOM: u64 = 1 << 62;
 
 const MAGIC: &[u8; 8] = b"RACECARS";
 const VERSION: u16 = 1;
@@ -42,8 +46,16 @@ pub fn load(bytes: &[u8]) -> Result<Box<dyn Optimizer>> {
     let (preamble, rest) = open(bytes)?;
     let space: Space = serde_json::from_str(&preamble.space)
         .map_err(|error| Error::saved(format!("the saved space is damaged: {error}")))?;
-    match preamble.algorithm.as_str() {
+    restore(&preamble.algorithm, space, rest).map_err(|error| match error.kind() {
+        ErrorKind::Saved => error,
+        _ => Error::saved(format!("the saved optimizer is damaged: {error}")),
+    })
+}
+
+fn restore(algorithm: &str, space: Space, rest: &[u8]) -> Result<Box<dyn Optimizer>> {
+    match algorithm {
         "racos" | "sracos" | "race-cars" => Ok(Box::new(Racos::restore(space, read(rest)?)?)),
+        "cma-es" | "sep-cma-es" => Ok(Box::new(Cma::restore(space, read(rest)?)?)),
         "de" | "de-rand" | "l-shade" => Ok(Box::new(Evolution::restore(space, read(rest)?)?)),
         "zo-adam" => Ok(Box::new(Descent::restore(space, read(rest)?)?)),
         "quasi-random" => Ok(Box::new(QuasiRandom::restore(space, read(rest)?)?)),
@@ -97,6 +109,11 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
         (state, []) => Ok(state),
         _ => Err(Error::saved("the saved optimizer has bytes after its end")),
     }
+}
+
+/// The error of a state that no optimizer could have saved.
+pub(super) fn unsound() -> Error {
+    Error::saved("the saved optimizer is damaged: its state contradicts itself")
 }
 
 fn undecodable(error: postcard::Error) -> Error {

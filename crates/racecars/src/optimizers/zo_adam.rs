@@ -216,22 +216,30 @@ impl Descent {
         require_continuous(&space)?;
         state.settings.check()?;
         let State { best, iterate, mean, square, greatest_square, step, .. } = &state;
-        for point in best.iter().map(|best| &best.point).chain(step.perturbed.iter().map(|p| &p.0))
-        {
+        for (point, _) in &step.perturbed {
             space.check(point)?;
         }
+        let is_best = |best: &Sample| best.is_sound(&space) && !best.rank.is_failure();
+        /// Counters with room to go on.
+        const ROOM: u64 = 1 << 62;
         let n = space.dimension();
         let is_square = |x: &f64| x.is_finite() && *x >= 0.0;
         let is_sound = [iterate, mean, square, greatest_square].iter().all(|v| v.len() == n)
             && iterate.iter().all(|x| (0.0..=1.0).contains(x))
             && mean.iter().all(|x| x.is_finite())
             && square.iter().chain(greatest_square).all(is_square)
+            && state.random.is_alive()
+            && state.ledger.is_sound(&space)
+            && best.as_ref().is_none_or(is_best)
+            && state.steps < ROOM
+            && (step.asked.max(step.failed) as u64) < ROOM
             && step.smoothing > 0.0
+            && step.smoothing.is_finite()
             && step.value.is_none_or(f64::is_finite)
             && step.perturbed.iter().all(|(_, value)| value.is_finite())
             && step.out.is_sorted_by(|a, b| a.0 < b.0);
         if !is_sound {
-            return Err(Error::saved("the saved state contradicts itself"));
+            return Err(saved::unsound());
         }
         Ok(Descent { space, state, scratch: Scratch::default() })
     }
@@ -362,9 +370,10 @@ fn scale_down(space: &Space, point: &[f64], scaled: &mut [f64]) {
     for entry in space.entries() {
         let range = entry.range();
         let Interval { low, high } = space.axis(range.start).extent();
-        let per_length = 1.0 / (high - low);
+        // The range of a log scale may be a single number.
+        let length = if high > low { high - low } else { 1.0 };
         for (x, scaled) in point[range.clone()].iter().zip(&mut scaled[range]) {
-            *scaled = ((x - low) * per_length).clamp(0.0, 1.0);
+            *scaled = ((x - low) / length).clamp(0.0, 1.0);
         }
     }
 }

@@ -143,6 +143,10 @@ impl Domain {
                         "{low}..{high} leaves the integers up to 2^53 in magnitude"
                     ));
                 }
+                // Codes are distances from `low`, which must be exact too.
+                if high.abs_diff(*low) > MAX_INTEGER.unsigned_abs() {
+                    return refuse(format!("{low}..{high} is over 2^53 long"));
+                }
                 let count = high.abs_diff(*low) + 1;
                 match scale {
                     Scale::Linear => Ok(Axis::ordered(count)),
@@ -158,6 +162,11 @@ impl Domain {
                     return refuse(format!("step {step} is not a positive number"));
                 }
                 let steps = (high - low) / step;
+                if *step < 4.0 * f64::EPSILON * low.abs().max(high.abs()) {
+                    return refuse(format!(
+                        "step {step} is lost in rounding beside numbers as large as {low}..{high}"
+                    ));
+                }
                 if steps > MAX_INTEGER as f64 {
                     return refuse(format!("step {step} cuts {low}..{high} into over 2^53 values"));
                 }
@@ -181,13 +190,13 @@ impl Domain {
     }
 
     /// The value that an encoded coordinate stands for.
-    pub fn decode(&self, code: f64) -> Value {
+    pub(super) fn decode(&self, code: f64) -> Value {
         match self {
             Domain::Real { low, high, scale } => Value::Real(match scale {
                 Scale::Linear => code,
                 Scale::Log => code.exp().clamp(*low, *high),
             }),
-            // The index is at most 2^54 above a low of at least -2^53: exact in i64.
+            // The index is at most 2^53 above a low of at least -2^53: exact in i64.
             Domain::Integer { low, high, .. } => {
                 Value::Integer(low.saturating_add(code as i64).min(*high))
             }
@@ -200,7 +209,7 @@ impl Domain {
     }
 
     /// The encoding of a value, or what is allowed instead.
-    pub fn encode(&self, value: &Value) -> Result<f64, String> {
+    pub(super) fn encode(&self, value: &Value) -> Result<f64, String> {
         match self {
             Domain::Real { low, high, scale } => {
                 let x = value.as_real().ok_or_else(|| self.wants(value))?;

@@ -25,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::random::{Random, mix};
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// The most coordinates that a space may have: a point of so many takes one gigabyte.
@@ -89,6 +90,7 @@ struct Inner {
     by_name: HashMap<String, usize>,
     cardinality: Cardinality,
     is_continuous: bool,
+    fingerprint: u64,
 }
 
 /// One name of a space, with what its coordinates may take.
@@ -159,6 +161,9 @@ impl Space {
             (entries.iter().enumerate()).map(|(i, entry)| (entry.name.clone(), i)).collect();
         let cardinality = Cardinality::of(&entries, dimension);
         let is_continuous = entries.iter().all(|e| matches!(e.axis, Axis::Continuous { .. }));
+        let mut hasher = DefaultHasher::new();
+        format!("{entries:?}").hash(&mut hasher);
+        let fingerprint = hasher.finish();
         Space {
             inner: Arc::new(Inner {
                 entries,
@@ -167,8 +172,15 @@ impl Space {
                 by_name,
                 cardinality,
                 is_continuous,
+                fingerprint,
             }),
         }
+    }
+
+    /// A number that equal spaces share and others hardly do, within one process.
+    #[inline]
+    pub(crate) fn fingerprint(&self) -> u64 {
+        self.inner.fingerprint
     }
 
     /// The number of coordinates.
@@ -245,7 +257,7 @@ impl Space {
         }
     }
 
-    /// Fills `point` with a uniform draw.
+    /// Fills `point`, which must have as many coordinates as the space, with a uniform draw.
     pub fn draw(&self, random: &mut Random, point: &mut [f64]) {
         for entry in self.entries() {
             let axis = entry.axis;
@@ -291,7 +303,8 @@ impl Space {
         Ok(())
     }
 
-    /// A view of an encoded point with typed access by name.
+    /// A view of an encoded point with typed access by name. The slice must have as many coordinates
+    /// as the space, or reading it panics.
     pub fn view<'a>(&'a self, point: &'a [f64]) -> Point<'a> {
         Point::new(self, point)
     }

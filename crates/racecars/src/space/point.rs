@@ -92,7 +92,7 @@ impl<'a> Point<'a> {
     }
 
     /// What this point assigns to each name, in order.
-    pub fn assignments(&self) -> impl Iterator<Item = (&'a str, Values)> {
+    pub fn assignments(&self) -> impl Iterator<Item = (&'a str, Values)> + use<'a> {
         let Point { space, coordinates } = *self;
         (space.entries().iter()).map(move |entry| (entry.name(), values(entry, coordinates)))
     }

@@ -1,7 +1,7 @@
 //! The shrunken search region of RACE-CARS (Algorithm 4): Omega intersected with the box of
 //! gamma^k times Omega's size around a centre.
 
-use super::{Axis, Interval};
+use super::{Axis, Interval, Space};
 use crate::random::{Random, mix, permuted};
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,11 @@ impl Region {
     pub(crate) fn recenter(&mut self, center: &[f64], fraction: f64, key: u64) {
         self.center.copy_from_slice(center);
         (self.fraction, self.key) = (fraction, key);
+    }
+
+    /// Whether a saved region is one of this space.
+    pub(crate) fn is_sound(&self, space: &Space) -> bool {
+        space.check(&self.center).is_ok() && (0.0..=1.0).contains(&self.fraction)
     }
 
     pub(crate) fn center(&self) -> &[f64] {

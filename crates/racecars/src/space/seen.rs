@@ -29,6 +29,14 @@ impl Seen {
         space.cardinality() == Some(self.keys.len() as u64)
     }
 
+    /// Whether all keys are of points of the space, so that counting them tells when none is left.
+    pub(crate) fn is_sound(&self, space: &Space) -> bool {
+        match space.cardinality() {
+            Some(points) => self.keys.iter().all(|&key| key < points),
+            None => space.can_repeat() || self.keys.is_empty(),
+        }
+    }
+
     /// Finds an unseen point: by uniform draws, then, where points are counted and most are seen, by
     /// walking on from a random one, which takes at most as many steps as there are seen points.
     pub(crate) fn draw_unseen(
@@ -39,12 +47,19 @@ impl Seen {
     ) -> Option<u64> {
         /// Uniform draws before the walk; each fails with the share of points seen.
         const DRAWS: usize = 8;
+        if self.exhausts(space) {
+            return None;
+        }
         for _ in 0..DRAWS {
             space.draw(random, point);
             let key = space.key(point);
             if !self.contains(key) {
                 return Some(key);
             }
+        }
+        if !space.is_discrete() {
+            // So narrow a range that its draws are ever the same number: better a repeat than none.
+            return Some(space.key(point));
         }
         let Some(points) = space.cardinality() else {
             // Over 2^64 points, of which log scales favour some: draw all evenly instead.
@@ -56,9 +71,6 @@ impl Seen {
                 }
             }
         };
-        if self.exhausts(space) {
-            return None;
-        }
         let mut key = random.below(points);
         while self.contains(key) {
             key = (key + 1) % points;

@@ -28,7 +28,7 @@ pub use settings::{DifferentialEvolution, Strategy};
 use super::ledger::Ledger;
 use super::{Best, Candidate, Optimizer, saved};
 use crate::classify::Sample;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::outcome::Outcome;
 use crate::random::Random;
 use crate::space::Space;
@@ -116,29 +116,27 @@ impl Evolution {
     pub(super) fn restore(space: Space, state: State) -> Result<Self> {
         let State { settings, population, history, trials, weight, .. } = &state;
         settings.check()?;
-        for member in population.members() {
-            space.check(&member.point)?;
-        }
         for point in history.iter().flat_map(History::archive) {
             space.check(point)?;
         }
         let (low, high) = settings.weight;
         let count = population.len();
-        let is_sound = population.is_sound(settings.population)
-            && population.members().iter().all(|member| member.key == space.key(&member.point))
+        let is_sound = state.random.is_alive()
+            && state.ledger.is_sound(&space)
+            && population.is_sound(settings.population)
+            && population.members().iter().all(|member| member.is_sound(&space))
             && state.designed <= settings.population
             && (low..=high).contains(weight)
             && history.is_some() == (settings.strategy == Strategy::LShade)
             && history.as_ref().is_none_or(|history| history.is_sound(settings.population))
-            && trials.len() == state.ledger.pending()
-            && trials.is_sorted_by(|a, b| a.id < b.id)
+            && trials.iter().map(|trial| &trial.id).eq(state.ledger.pending_ids())
             && trials.iter().all(|trial| {
                 trial.target.is_none_or(|target| (target as usize) < count)
                     && (0.0..=2.0).contains(&trial.weight)
                     && (0.0..=1.0).contains(&trial.crossover)
             });
         if !is_sound {
-            return Err(Error::saved("the saved state contradicts itself"));
+            return Err(saved::unsound());
         }
         Ok(Evolution { space, state, scratch: Scratch::default() })
     }

@@ -136,7 +136,7 @@ impl Population {
         let count = self.members.len();
         let best = self.members.get(self.best);
         count <= capacity
-            && (best.is_none() == self.members.is_empty())
+            && (best.is_some() || (self.members.is_empty() && self.best == 0))
             && best.is_none_or(|best| self.members.iter().all(|m| !m.rank.beats(best.rank)))
             && self.order.iter().all(|&i| (i as usize) < count)
     }

@@ -20,10 +20,10 @@ pub use settings::{Classification, Replacing, Shrinking};
 use super::ledger::Ledger;
 use super::{Best, Candidate, Optimizer, saved};
 use crate::classify::{Classifier, Sample};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::outcome::Outcome;
 use crate::random::Random;
-use crate::space::{Region, Space};
+use crate::space::{Interval, Region, Space};
 use schedule::Schedule;
 use serde::{Deserialize, Serialize};
 use settings::Resolved;
@@ -62,8 +62,9 @@ pub(super) struct State {
 #[derive(Default)]
 struct Scratch {
     classifier: Classifier,
-    /// Buffers for points to come.
+    /// Buffers for points to come, at most as many as candidates were ever out at a time.
     spare: Vec<Box<[f64]>>,
+    most_out: usize,
 }
 
 impl Racos {
@@ -130,19 +131,31 @@ impl Racos {
         let settings = &state.settings;
         settings.check(space.dimension())?;
         let samples = || state.training.samples().chain(&state.batch);
-        for sample in samples() {
-            space.check(&sample.point)?;
-        }
-        if let Some(region) = &state.region {
-            space.check(region.center())?;
-        }
-        let is_sound = state.training.is_sound(settings.training_size, settings.positive_size)
+        let is_sound = state.random.is_alive()
+            && state.ledger.is_sound(&space)
+            && state.training.is_sound(settings.training_size, settings.positive_size)
             && state.schedule.is_sound()
-            && samples().all(|sample| sample.key == space.key(&sample.point));
+            && samples().all(|sample| sample.is_sound(&space))
+            && state.region.as_ref().is_none_or(|region| region.is_sound(&space));
         if !is_sound {
-            return Err(Error::saved("the saved state contradicts itself"));
+            return Err(saved::unsound());
         }
         Ok(Racos { space, state, scratch: Scratch::default() })
+    }
+
+    /// A hypothesis as the theorems have it: the box learned around a random positive, within the
+    /// region as the last step left it. For studying a run ([`crate::theory`]): the optimizer itself
+    /// learns only what a step needs, and this neither changes it nor its random generator.
+    ///
+    /// `None` until there are r outcomes to learn from, and in spaces that are not continuous.
+    pub fn hypothesis(&self, random: &mut Random) -> Option<Vec<Interval>> {
+        let State { training, region, .. } = &self.state;
+        if !training.is_ready() || !self.space.is_continuous() {
+            return None;
+        }
+        let (positive, negatives) = training.draw_positive(random);
+        let mut classifier = Classifier::default();
+        Some(classifier.learn(&self.space, positive, negatives, region.as_ref(), random))
     }
 
     /// Draws a point from a learned box within the region, into `point`.
@@ -191,7 +204,7 @@ impl Racos {
 
     /// Keeps a buffer for a point to come; points told from elsewhere could otherwise pile up.
     fn keep_buffer(&mut self, buffer: Box<[f64]>) {
-        if self.scratch.spare.len() <= self.state.ledger.pending() {
+        if self.scratch.spare.len() < self.scratch.most_out {
             self.scratch.spare.push(buffer);
         }
     }
@@ -229,7 +242,9 @@ impl Optimizer for Racos {
             }
             _ => self.explore(&mut point),
         }?;
-        Some(self.state.ledger.issue(&self.space, point, key))
+        let candidate = self.state.ledger.issue(&self.space, point, key);
+        self.scratch.most_out = self.scratch.most_out.max(self.state.ledger.pending());
+        Some(candidate)
     }
 
     fn tell(&mut self, candidate: Candidate, outcome: Outcome) -> Result<()> {

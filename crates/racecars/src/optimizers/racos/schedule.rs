@@ -11,12 +11,12 @@ pub(super) enum Schedule {
     Still,
     /// Algorithm 4: at each step, with probability rho, the region becomes gamma^k of the space
     /// around the best point, and k grows by one.
-    Fixed { gamma: f64, rho: f64, shrinks: u64 },
+    Fixed { gamma: f64, rho: f64 },
 }
 
 impl Schedule {
     pub(super) fn fixed(gamma: f64, rho: f64) -> Self {
-        Schedule::Fixed { gamma, rho, shrinks: 0 }
+        Schedule::Fixed { gamma, rho }
     }
 
     /// Before a step: perhaps shrinks the region around `best`. The region is taken anew from the
@@ -24,12 +24,12 @@ impl Schedule {
     pub(super) fn step(&mut self, region: &mut Option<Region>, best: &[f64], random: &mut Random) {
         match self {
             Schedule::Still => {}
-            Schedule::Fixed { gamma, rho, shrinks } => {
+            Schedule::Fixed { gamma, rho } => {
                 if !random.chance(*rho) {
                     return;
                 }
-                *shrinks += 1;
-                let fraction = gamma.powf(*shrinks as f64);
+                // gamma^k as a product, which is the same number on every machine; powf is not.
+                let fraction = *gamma * region.as_ref().map_or(1.0, Region::fraction);
                 let key = random.bits();
                 match region {
                     Some(region) => region.recenter(best, fraction, key),
@@ -42,7 +42,7 @@ impl Schedule {
     pub(super) fn is_sound(&self) -> bool {
         match self {
             Schedule::Still => true,
-            Schedule::Fixed { gamma, rho, .. } => {
+            Schedule::Fixed { gamma, rho } => {
                 *gamma > 0.0 && *gamma < 1.0 && (0.0..=1.0).contains(rho)
             }
         }

@@ -4,6 +4,9 @@ use crate::error::{Error, Result};
 use crate::space::Space;
 use serde::{Deserialize, Serialize};
 
+/// The most points that may be kept to learn from.
+const MAX_TRAINING_SIZE: usize = 1_000_000;
+
 /// Settings of the classification that RACOS, SRACOS and RACE-CARS share. `None` means: derive it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Classification {
@@ -80,7 +83,8 @@ impl Classification {
             Some(r) => default_m.min(r.saturating_sub(1)).max(1),
             None => default_m,
         });
-        let training_size = self.training_size.unwrap_or(default_r.max(positive_size + 1));
+        let least_r = positive_size.saturating_add(1).min(MAX_TRAINING_SIZE);
+        let training_size = self.training_size.unwrap_or(default_r.max(least_r));
         let resolved = Resolved {
             training_size,
             positive_size,
@@ -99,8 +103,10 @@ impl Resolved {
         let Resolved {
             training_size: r, positive_size: m, exploitation: lambda, uncertain: u, ..
         } = *self;
-        if !(2..=1_000_000).contains(&r) {
-            return Err(Error::setting(format!("training size r = {r} is not from 2 to 1000000")));
+        if !(2..=MAX_TRAINING_SIZE).contains(&r) {
+            return Err(Error::setting(format!(
+                "training size r = {r} is not from 2 to {MAX_TRAINING_SIZE}"
+            )));
         }
         if m == 0 || m >= r {
             return Err(Error::setting(format!(
@@ -124,7 +130,7 @@ impl Resolved {
 
 impl Shrinking {
     /// gamma and rho, filled in and checked.
-    pub(super) fn resolve(&self, dimension: usize, budget: Option<u64>) -> Result<(f64, f64)> {
+    pub fn resolve(&self, dimension: usize, budget: Option<u64>) -> Result<(f64, f64)> {
         // Table 1 (gamma = 0.95, T = 30 n) is best where n rho is about 1.83: some 55 shrinks a run.
         let default_rho = match budget {
             Some(budget) => 55.0 / budget.max(1) as f64,

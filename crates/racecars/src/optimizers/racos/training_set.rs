@@ -77,7 +77,7 @@ impl TrainingSet {
         let place = match replacing {
             Replacing::Worst => {
                 let ranked = || self.negatives.iter().enumerate();
-                let find = || ranked().max_by_key(|(_, negative)| negative.rank);
+                let find = || ranked().max_by(|(_, a), (_, b)| a.rank.cmp(&b.rank));
                 let place = self.worst.or_else(|| find().map(|(place, _)| place))?;
                 if !displaced.rank.beats(self.negatives[place].rank) {
                     self.worst = Some(place);
@@ -104,7 +104,7 @@ impl TrainingSet {
     /// Whether the sizes and the order are such as `insert` keeps them.
     pub(super) fn is_sound(&self, training_size: usize, positive_size: usize) -> bool {
         self.positive_size == positive_size
-            && self.positive_size + self.negative_size == training_size
+            && self.negative_size == training_size - positive_size
             && self.positives.len() <= self.positive_size
             && self.negatives.len() <= self.negative_size
             && (self.negatives.is_empty() || self.positives.len() == self.positive_size)
@@ -119,11 +119,12 @@ fn distance(space: &Space, a: &[f64], b: &[f64]) -> f64 {
         let range = entry.range();
         let axis = space.axis(range.start);
         let Interval { low, high } = axis.extent();
-        let scale = if high > low { 1.0 / (high - low) } else { 0.0 };
+        let length = if high > low { high - low } else { 1.0 };
         let pairs = a[range.clone()].iter().zip(&b[range]);
         match axis {
             Axis::Unordered { .. } => pairs.filter(|(a, b)| a != b).count() as f64,
-            _ => pairs.map(|(a, b)| (a - b) * (a - b)).sum::<f64>() * scale * scale,
+            // Divided first: the squares of the widest and the narrowest ranges are no numbers.
+            _ => pairs.map(|(a, b)| ((a - b) / length).powi(2)).sum(),
         }
     });
     squares.sum()

@@ -1,6 +1,6 @@
 """Opens exports of studies with Optuna itself, and with its dashboard.
 
-usage: open_export.py RACECARS SYNTHETIC (the two programs)
+usage: python -m peers.reference.optuna_export RACECARS SYNTHETIC (the two programs)
 """
 
 import json

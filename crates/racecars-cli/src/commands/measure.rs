@@ -1,0 +1,183 @@
+//! `racecars theory --measure`: follow a run and print what was seen.
+
+use super::at_least_one;
+use super::theory::Theory;
+use crate::output::{print, print_json, short, table};
+use crate::progress::Progress;
+use anyhow::Context;
+use clap::Args;
+use racecars::Shrinking;
+use racecars::theory::{Bounds, Queries, Setting, Version};
+use racecars_lab::theory::{Checkpoint, Followed, Study, figure};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What only --measure takes.
+#[derive(Args)]
+pub(crate) struct Measure {
+    /// With --measure: the seed of the run, and of what is random about the problem
+    #[arg(long, value_name = "S", default_value = "0", requires = "measure")]
+    seed: u64,
+    /// With --measure: how many points of the target are drawn
+    #[arg(long, value_name = "K", default_value = "2000", requires = "measure",
+        value_parser = at_least_one)]
+    samples: usize,
+    /// With --measure: write every checkpoint as CSV and a figure as SVG into this directory
+    #[arg(long, value_name = "DIR", requires = "measure")]
+    out: Option<PathBuf>,
+}
+
+/// How many checkpoints are printed.
+const ROWS: usize = 12;
+
+impl Measure {
+    pub(super) fn run(&self, problem: &str, theory: &Theory) -> anyhow::Result<ExitCode> {
+        let dim = theory.dim.unwrap_or(5);
+        let study = Study {
+            problem: problem.to_string(),
+            dim,
+            budget: theory.budget.evaluations(dim),
+            shrinking: Shrinking { gamma: theory.gamma, rho: theory.rho },
+            lambda: theory.lambda,
+            seed: self.seed,
+            epsilon: theory.epsilon.unwrap_or(1.0),
+            samples: self.samples,
+        };
+        // Begun at the first checkpoint: drawing the target's points before is not part of the run.
+        let mut progress = None;
+        let followed = study.run(|done| {
+            let progress = progress.get_or_insert_with(|| Progress::new(study.budget));
+            progress.show(done, || "evaluations".into());
+        })?;
+        drop(progress);
+        let files = match &self.out {
+            Some(directory) => write(&followed, directory)?,
+            None => Vec::new(),
+        };
+        if theory.json {
+            print_json(&followed)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        show(&followed, theory.lambda)?;
+        for file in files {
+            print(format!("wrote        {}", file.display()))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn write(followed: &Followed, directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make the directory {}", directory.display()))?;
+    let name = format!("theory-{}-n{}", followed.problem, followed.dim);
+    let mut files = Vec::new();
+    for (end, text) in [("csv", followed.csv()), ("svg", figure::svg(followed))] {
+        let file = directory.join(format!("{name}.{end}"));
+        std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        files.push(file);
+    }
+    Ok(files)
+}
+
+fn show(followed: &Followed, lambda: Option<f64>) -> anyhow::Result<()> {
+    let Followed { problem, dim, gamma, rho, seed, .. } = followed;
+    print(format!("{problem}, n = {dim}, gamma = {gamma}, rho = {}, seed {seed}\n", short(*rho)))?;
+    let headings = [
+        "evaluations",
+        "gap",
+        "shrinks",
+        "region",
+        "hypotheses",
+        "eta",
+        "eta range",
+        "in region",
+        "condition",
+        "covered",
+    ];
+    let mut table = table(&headings, 0);
+    let known = |x: Option<f64>| x.map_or("?".to_string(), |x| format!("{x:.3}"));
+    let yes = |x: Option<bool>| x.map_or("?", |x| if x { "yes" } else { "no" }).to_string();
+    let row = |look: &Checkpoint| {
+        [
+            look.evaluations.to_string(),
+            short(look.gap),
+            look.shrinks.to_string(),
+            Queries::power_of_ten(look.region_log10),
+            Queries::power_of_ten(look.hypothesis_log10),
+            known(look.eta),
+            format!("{} .. {}", known(look.eta_least), known(look.eta_most)),
+            known(look.region_share),
+            yes(look.condition),
+            yes(look.covered),
+        ]
+    };
+    let looks = &followed.checkpoints;
+    let mut shown = None;
+    for i in 1..=ROWS {
+        let place = (i * looks.len()).div_ceil(ROWS).checked_sub(1);
+        if let Some(look) = place.filter(|_| place != shown).and_then(|place| looks.get(place)) {
+            table.add_row(row(look));
+        }
+        shown = place;
+    }
+    print(table)?;
+    print("")?;
+    print(format!("target       {}", target(followed)))?;
+    let until = |until: Option<u64>| match until {
+        None => "at every checkpoint".to_string(),
+        Some(0) => "from the first checkpoint on not".to_string(),
+        Some(until) => format!("until evaluation {until}"),
+    };
+    if looks.iter().all(|look| look.covered.is_some()) {
+        print(format!("condition    holds {}", until(followed.condition_until())))?;
+        print(format!("region       covers the target {}", until(followed.covered_until())))?;
+    }
+    let hit = match followed.first_hit {
+        Some(first) => format!("evaluation {first}, {} in all", followed.hits),
+        None => "none".to_string(),
+    };
+    print(format!("first hit    {hit}"))?;
+    print(format!("theorem 3    {}", theorem(followed, lambda)?))
+}
+
+fn target(followed: &Followed) -> String {
+    let Followed { target_points: points, target_draws: draws, .. } = followed;
+    let from = if followed.target_framed {
+        "a box that holds it"
+    } else {
+        "the whole domain, for want of a box that surely holds it"
+    };
+    match followed.target_log10 {
+        None => format!("no sample hit it, in {draws} draws from {from}"),
+        Some(log10) => {
+            let measure = Queries::power_of_ten(log10);
+            format!("{measure} of the space; {points} points of it in {draws} draws from {from}")
+        }
+    }
+}
+
+/// What the proved bound says with the least eta seen before the first hit.
+fn theorem(followed: &Followed, lambda: Option<f64>) -> anyhow::Result<String> {
+    let usual = Setting::default();
+    let (Some(eta), Some(target)) = (followed.least_eta(), followed.target_log10) else {
+        return Ok("eta is not known".to_string());
+    };
+    let bounds = Bounds::new(Setting {
+        eta,
+        p: 1.0,
+        lambda: lambda.unwrap_or(usual.lambda),
+        gamma: followed.gamma,
+        rho: followed.rho,
+        dimension: followed.dim,
+        training_size: followed.training_size,
+        ln_target: target * std::f64::consts::LN_10,
+        delta: usual.delta,
+    })?;
+    Ok(format!(
+        "with eta = {eta:.3}, the least mean before the first hit: {} queries but for {} of runs \
+         (SRACOS: {})",
+        bounds.race_cars(Version::Proved),
+        usual.delta,
+        bounds.sracos()
+    ))
+}

@@ -1,0 +1,171 @@
+//! A cell: an algorithm with its settings on a problem. What the experiments are made of, and what is
+//! kept on disk.
+
+use super::PaperError;
+use racecars::{Algorithm, Cancel, Shrinking, StopReason, minimize};
+use racecars_problems::Problem;
+use serde::{Deserialize, Serialize};
+
+/// How many evaluations of a trial of a figure are recorded.
+pub(super) const CHECKPOINTS: usize = 200;
+
+/// All settings of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// The problem's name.
+    pub problem: String,
+    /// Its dimension.
+    pub dim: usize,
+    /// The domain is [-radius, radius]^n; the problem's own if not given.
+    pub radius: Option<f64>,
+    /// The evaluations of a trial.
+    pub budget: u64,
+    /// The algorithm's name.
+    pub algorithm: String,
+    /// RACE-CARS: the shrinking rate and frequency.
+    pub shrinking: Option<(f64, f64)>,
+    /// How many times the best value so far is recorded, evenly over the budget; the last is at its
+    /// end.
+    pub checkpoints: usize,
+}
+
+/// What came of a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Trial {
+    /// The best value at each checkpoint.
+    pub(super) bests: Vec<f64>,
+    /// The evaluations done.
+    pub(super) evaluations: u64,
+    /// How many of them the jumps of the problem touched.
+    pub(super) perturbed: u64,
+}
+
+impl Trial {
+    /// The best value at the end.
+    pub(super) fn best(&self) -> f64 {
+        self.bests.last().copied().unwrap_or(f64::INFINITY)
+    }
+}
+
+impl Cell {
+    /// RACE-CARS with these settings on Ackley, as in Table 1 and the ablations; SRACOS where nothing
+    /// shrinks.
+    pub(super) fn ackley(dim: usize, radius: Option<f64>, gamma: f64, rho: f64) -> Cell {
+        let (algorithm, shrinking) =
+            if rho == 0.0 { ("sracos", None) } else { ("race-cars", Some((gamma, rho))) };
+        Cell {
+            problem: "ackley".into(),
+            dim,
+            radius,
+            budget: 30 * dim as u64,
+            algorithm: algorithm.into(),
+            shrinking,
+            checkpoints: 1,
+        }
+    }
+
+    /// The number of evaluations at which the best value is recorded for the `place`-th time.
+    pub(super) fn checkpoint(&self, place: usize) -> u64 {
+        ((place as u64 + 1) * self.budget).div_ceil(self.checkpoints.max(1) as u64)
+    }
+
+    pub(super) fn problem(&self, seed: u64) -> Result<Problem, PaperError> {
+        Ok(match self.radius {
+            None => Problem::named(&self.problem, self.dim, seed)?,
+            Some(radius) => Problem::with_radius(&self.problem, self.dim, radius)?,
+        })
+    }
+
+    pub(super) fn algorithm(&self) -> Result<Algorithm, PaperError> {
+        let mut algorithm: Algorithm = self.algorithm.parse()?;
+        if let (Algorithm::RaceCars(_, shrinking), Some((gamma, rho))) =
+            (&mut algorithm, self.shrinking)
+        {
+            *shrinking = Shrinking { gamma: Some(gamma), rho: Some(rho) };
+        }
+        Ok(algorithm)
+    }
+
+    /// Runs the trial of this seed, which also decides what is random about the problem. `None` if it
+    /// was cancelled.
+    pub(super) fn run(&self, seed: u64, cancel: &Cancel) -> Result<Option<Trial>, PaperError> {
+        let problem = self.problem(seed)?;
+        let mut trial =
+            Trial { bests: Vec::with_capacity(self.checkpoints), evaluations: 0, perturbed: 0 };
+        let mut best = f64::INFINITY;
+        let solution = minimize(problem.space())
+            .algorithm(self.algorithm()?)
+            .budget(self.budget)
+            .seed(seed)
+            .cancel(cancel)
+            .run(|point| {
+                let value = problem.evaluate(point);
+                best = best.min(value);
+                trial.evaluations += 1;
+                let is_perturbed = problem.perturbation_at(point.coordinates()) > 0.0;
+                trial.perturbed += u64::from(is_perturbed);
+                while trial.bests.len() < self.checkpoints
+                    && self.checkpoint(trial.bests.len()) <= trial.evaluations
+                {
+                    trial.bests.push(best);
+                }
+                value
+            })?;
+        // Who stops early has its last value until the end.
+        trial.bests.resize(self.checkpoints, best);
+        Ok((solution.stop() != StopReason::Cancelled).then_some(trial))
+    }
+
+    /// About how long a trial takes, in microseconds of some machine: to say how much is left.
+    pub(super) fn effort(&self) -> f64 {
+        let n = self.dim as f64;
+        let per_evaluation = match self.algorithm.as_str() {
+            "race-cars" | "sracos" => 0.2 + 0.0025 * n,
+            "de" => 0.3 + 0.006 * n,
+            "zo-adam" => 0.3 + 0.014 * n,
+            _ => 1.0 + 0.03 * n + 0.00025 * n * n,
+        };
+        self.budget as f64 * per_evaluation
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell() -> Cell {
+        Cell {
+            problem: "stepped-sphere".into(),
+            dim: 6,
+            radius: None,
+            budget: 250,
+            algorithm: "race-cars".into(),
+            shrinking: Some((0.9, 0.05)),
+            checkpoints: 100,
+        }
+    }
+
+    #[test]
+    fn a_trial_is_recorded_over_its_whole_budget() {
+        let trial = cell().run(3, &Cancel::new()).unwrap().unwrap();
+        assert_eq!((trial.bests.len(), trial.evaluations), (100, 250));
+        assert!(trial.bests.is_sorted_by(|a, b| a >= b));
+        assert!(trial.perturbed > 0);
+        assert_eq!((cell().checkpoint(0), cell().checkpoint(99)), (3, 250));
+    }
+
+    #[test]
+    fn a_trial_is_the_run_of_its_seed_with_the_cells_settings() {
+        let cell = Cell::ackley(5, Some(2.0), 0.9, 0.02);
+        let problem = Problem::with_radius("ackley", 5, 2.0).unwrap();
+        let solution = minimize(problem.space())
+            .algorithm(cell.algorithm().unwrap())
+            .budget(150)
+            .seed(4)
+            .run(|point| problem.evaluate(point))
+            .unwrap();
+        let trial = cell.run(4, &Cancel::new()).unwrap().unwrap();
+        assert_eq!(Some(trial.best()), solution.value());
+        assert_eq!(trial.bests.len(), 1);
+    }
+}

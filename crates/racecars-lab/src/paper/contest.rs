@@ -1,0 +1,222 @@
+//! Experiments that compare algorithms: who came how far on which problem, and how fast.
+
+use super::cell::{CHECKPOINTS, Cell, Trial};
+use super::claims::Verdict;
+use super::scale::{ALGORITHMS, Arena};
+use super::work::Results;
+use crate::figures::curves::Sample;
+use crate::statistics::{Summary, quantile, share_smaller};
+use racecars_problems::Problem;
+use serde::Serialize;
+
+/// The ends of the bands of spread in the figures.
+pub(super) const BAND: (f64, f64) = (0.1, 0.9);
+pub(super) const OURS: &str = "race-cars";
+
+/// An experiment that compares algorithms.
+#[derive(Debug, Clone, Serialize)]
+pub struct Contest {
+    /// How many trials each algorithm had on each problem.
+    pub trials: usize,
+    /// The problems.
+    pub panels: Vec<Panel>,
+    /// What holds of the paper's claims.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// A problem and how the algorithms did on it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Panel {
+    /// The problem's name.
+    pub problem: String,
+    /// Its dimension.
+    pub dim: usize,
+    /// The evaluations of a trial.
+    pub budget: u64,
+    /// RACE-CARS: the shrinking rate.
+    pub gamma: f64,
+    /// RACE-CARS: the shrinking frequency.
+    pub rho: f64,
+    /// The algorithms.
+    pub algorithms: Vec<Entry>,
+    /// The algorithms that could not take part.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// How an algorithm did on a problem.
+#[derive(Debug, Clone, Serialize)]
+pub struct Entry {
+    /// Its name.
+    pub algorithm: String,
+    /// The best value of each trial, summarized.
+    #[serde(flatten)]
+    pub summary: Summary,
+    /// The share of pairs of trials, one of each, in which RACE-CARS came out better.
+    pub beaten: Option<f64>,
+    /// After how many evaluations the mean of RACE-CARS was at this algorithm's final mean; `None` if
+    /// never.
+    pub reached_after: Option<u64>,
+    /// The share of evaluations that the problem's jumps touched.
+    pub perturbed: f64,
+    /// The evaluations of all trials.
+    pub evaluations: u64,
+    /// The best value of each trial, by seed.
+    pub finals: Vec<f64>,
+    #[serde(skip)]
+    pub(super) cell: Cell,
+    #[serde(skip)]
+    pub(super) trials: Vec<Trial>,
+}
+
+/// An algorithm that could not take part, and why.
+#[derive(Debug, Clone, Serialize)]
+pub struct LeftOut {
+    /// Its name.
+    pub algorithm: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Arena {
+    pub(super) fn cell(&self, algorithm: &str) -> Cell {
+        Cell {
+            problem: self.problem.clone(),
+            dim: self.dim,
+            radius: None,
+            budget: self.budget,
+            algorithm: algorithm.to_string(),
+            shrinking: (algorithm == OURS).then_some(self.shrinking),
+            checkpoints: CHECKPOINTS,
+        }
+    }
+
+    /// The cells of the algorithms that take the problem, and why the others do not.
+    pub(super) fn cells(&self) -> (Vec<Cell>, Vec<LeftOut>) {
+        let (mut cells, mut left_out) = (Vec::new(), Vec::new());
+        for algorithm in ALGORITHMS {
+            let cell = self.cell(algorithm);
+            match takes(&cell) {
+                Ok(()) => cells.push(cell),
+                Err(reason) => left_out.push(LeftOut { algorithm: algorithm.into(), reason }),
+            }
+        }
+        (cells, left_out)
+    }
+}
+
+/// Whether the cell's algorithm takes its problem, or why not.
+fn takes(cell: &Cell) -> Result<(), String> {
+    let algorithm = cell.algorithm().map_err(|error| error.to_string())?;
+    // What is asked here does not depend on the seed.
+    let problem = Problem::named(&cell.problem, cell.dim, 0).map_err(|error| error.to_string())?;
+    let optimizer = algorithm.optimizer(problem.space(), Some(cell.budget), 0);
+    optimizer.map(drop).map_err(|error| error.to_string())
+}
+
+impl Contest {
+    /// A sentence on each algorithm that could not take part.
+    pub(super) fn left_out(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        for LeftOut { algorithm, reason } in self.panels.iter().flat_map(|panel| &panel.left_out) {
+            let sentence = format!("Without {}: {reason}.", written(algorithm));
+            if !sentences.contains(&sentence) {
+                sentences.push(sentence);
+            }
+        }
+        sentences
+    }
+}
+
+impl Panel {
+    pub(super) fn of(arena: &Arena, trials: usize, results: &Results) -> Panel {
+        let (cells, left_out) = arena.cells();
+        let entries = cells.into_iter().filter_map(|cell| Entry::of(cell, trials, results));
+        let mut panel = Panel {
+            problem: arena.problem.clone(),
+            dim: arena.dim,
+            budget: arena.budget,
+            gamma: arena.shrinking.0,
+            rho: arena.shrinking.1,
+            algorithms: entries.collect(),
+            left_out,
+        };
+        if let Some(ours) = panel.entry(OURS).cloned() {
+            for rival in panel.algorithms.iter_mut().filter(|entry| entry.algorithm != OURS) {
+                rival.beaten = Some(share_smaller(&ours.finals, &rival.finals));
+                rival.reached_after = (ours.curve().iter())
+                    .find(|sample| sample.middle <= rival.summary.mean)
+                    .map(|sample| sample.x as u64);
+            }
+        }
+        panel
+    }
+
+    pub(super) fn entry(&self, algorithm: &str) -> Option<&Entry> {
+        self.algorithms.iter().find(|entry| entry.algorithm == algorithm)
+    }
+
+    /// The problem as it is written: `Ackley`, `stepped Levy`.
+    pub(super) fn title(&self) -> String {
+        let (prefix, name) = self.problem.rsplit_once('-').unwrap_or(("", &self.problem));
+        let mut letters = name.chars();
+        let name: String =
+            letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
+        let half = self.dim / 2;
+        match prefix {
+            "" => name,
+            "mixed" => format!("mixed {name}, n1 = n2 = {half}"),
+            prefix => format!("{prefix} {name}"),
+        }
+    }
+}
+
+impl Entry {
+    fn of(cell: Cell, count: usize, results: &Results) -> Option<Entry> {
+        let trials = results.of(&cell, count).to_vec();
+        let finals: Vec<f64> = trials.iter().map(Trial::best).collect();
+        let evaluations: u64 = trials.iter().map(|trial| trial.evaluations).sum();
+        let perturbed: u64 = trials.iter().map(|trial| trial.perturbed).sum();
+        Some(Entry {
+            algorithm: cell.algorithm.clone(),
+            summary: Summary::of(&finals)?,
+            beaten: None,
+            reached_after: None,
+            perturbed: perturbed as f64 / evaluations.max(1) as f64,
+            evaluations,
+            finals,
+            cell,
+            trials,
+        })
+    }
+
+    /// The mean over trials at each checkpoint, with the band of spread.
+    pub(super) fn curve(&self) -> Vec<Sample> {
+        (0..self.cell.checkpoints)
+            .map(|place| {
+                let bests = self.at(place);
+                Sample {
+                    x: self.cell.checkpoint(place) as f64,
+                    middle: bests.iter().sum::<f64>() / bests.len() as f64,
+                    low: quantile(&bests, BAND.0),
+                    high: quantile(&bests, BAND.1),
+                }
+            })
+            .collect()
+    }
+
+    /// The best values of all trials at a checkpoint, sorted.
+    pub(super) fn at(&self, place: usize) -> Vec<f64> {
+        let mut bests: Vec<f64> =
+            self.trials.iter().filter_map(|trial| trial.bests.get(place)).copied().collect();
+        bests.sort_by(f64::total_cmp);
+        bests
+    }
+}
+
+/// An algorithm's name as it is written.
+pub(super) fn written(algorithm: &str) -> String {
+    match algorithm {
+        "zo-adam" => "ZO-Adam".to_string(),
+        other => other.to_uppercase(),
+    }
+}

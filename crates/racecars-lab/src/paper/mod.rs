@@ -1,0 +1,310 @@
+//! The paper's synthetic experiments, reproduced: as data, figures and one page.
+//!
+//! "RACE-CARS", *RAndomized CoordinatE Classifying And Region Shrinking*; the settings are those of its
+//! section "On Synthetic Functions" and of its appendix.
+//!
+//! - [`Paper`] says which experiments to run, at which [`Scale`], and where the files go
+//! - `cell`, `store` and `work`: what is run, what is kept, and how it is run
+//! - `contest`, `table1` and `ablation`: what came of the three kinds of experiment
+//! - `claims`: what holds of what the paper says
+//! - `tables`, `pictures`, `report` and `summary`: the CSV files, the figures and the pages
+
+mod ablation;
+mod cell;
+mod claims;
+mod contest;
+mod experiment;
+mod files;
+mod pictures;
+mod report;
+mod scale;
+mod store;
+mod summary;
+mod table1;
+mod tables;
+mod work;
+
+pub use ablation::Ablation;
+pub use cell::Cell;
+pub use claims::{Judgement, Verdict};
+pub use contest::{Contest, Entry, LeftOut, Panel};
+pub use experiment::Experiment;
+pub use scale::Scale;
+pub use table1::Table1;
+pub use work::Step;
+
+use racecars::Cancel;
+use racecars_problems::ProblemError;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::path::PathBuf;
+use store::Store;
+use work::{Results, Work};
+
+/// What to reproduce.
+#[derive(Debug, Clone)]
+pub struct Paper {
+    /// The experiments.
+    pub experiments: Vec<Experiment>,
+    /// How large they are.
+    pub scale: Scale,
+    /// How many trials every cell has, instead of the experiment's own number.
+    pub trials: Option<usize>,
+    /// Where the files go.
+    pub directory: PathBuf,
+}
+
+/// What came of the experiments. As JSON, an object with a key for each.
+#[derive(Debug, Clone)]
+pub struct Findings {
+    /// The experiments, in the order asked for.
+    pub experiments: Vec<(Experiment, Finding)>,
+}
+
+/// What came of one experiment.
+#[derive(Debug, Clone, serde::Serialize)]
+#[serde(untagged)]
+pub enum Finding {
+    /// A comparison of algorithms.
+    Contest(Contest),
+    /// Table 1.
+    Table1(Table1),
+    /// An ablation.
+    Ablation(Ablation),
+}
+
+/// How the reproduction ended.
+#[derive(Debug)]
+pub enum Ending {
+    /// All is done, and the files are written.
+    Done(Findings),
+    /// It was cancelled. The trials that are done are kept on disk, and the same experiments go on
+    /// from there.
+    Interrupted {
+        /// The trials done.
+        kept: usize,
+        /// The trials there are.
+        of: usize,
+    },
+}
+
+/// Why the experiments cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum PaperError {
+    /// A problem that is not known.
+    #[error(transparent)]
+    Problem(#[from] ProblemError),
+    /// A setting, or a space that an algorithm does not take.
+    #[error(transparent)]
+    Optimizer(#[from] racecars::Error),
+    /// A file that cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+impl Paper {
+    /// Runs the trials on `rayon`'s current threads, and writes tables, figures and `report.html`.
+    /// `finished` is called after each trial, from any thread.
+    pub fn run(
+        &self,
+        cancel: &Cancel,
+        finished: impl Fn(Step<'_>) + Sync,
+    ) -> Result<Ending, PaperError> {
+        let store = Store::open(self.directory.join("cells"))?;
+        let results = match work::run(self.cells(), &store, cancel, finished)? {
+            Work::Done(results) => results,
+            Work::Interrupted { kept, of } => return Ok(Ending::Interrupted { kept, of }),
+        };
+        let find = |&experiment: &Experiment| (experiment, self.find(experiment, &results));
+        let findings = Findings { experiments: self.experiments.iter().map(find).collect() };
+        self.write(&findings)?;
+        Ok(Ending::Done(findings))
+    }
+
+    /// Where the page is.
+    pub fn report(&self) -> PathBuf {
+        self.directory.join("report.html")
+    }
+
+    fn trials(&self, experiment: Experiment) -> usize {
+        self.trials.unwrap_or_else(|| self.scale.trials(experiment))
+    }
+
+    fn cells(&self) -> Vec<(Cell, usize)> {
+        let mut all = Vec::new();
+        for &experiment in &self.experiments {
+            let cells = match experiment {
+                Experiment::Table1 => table1::cells(self.scale),
+                Experiment::AblationDimension | Experiment::AblationRadius => {
+                    ablation::cells(self.scale)
+                }
+                _ => {
+                    self.scale.arenas(experiment).iter().flat_map(|arena| arena.cells().0).collect()
+                }
+            };
+            all.extend(cells.into_iter().map(|cell| (cell, self.trials(experiment))));
+        }
+        all
+    }
+
+    fn find(&self, experiment: Experiment, results: &Results) -> Finding {
+        let (scale, trials) = (self.scale, self.trials(experiment));
+        match experiment {
+            Experiment::Table1 => Finding::Table1(Table1::of(scale, trials, results)),
+            Experiment::AblationDimension | Experiment::AblationRadius => {
+                Finding::Ablation(Ablation::of(experiment, scale, trials, results))
+            }
+            _ => {
+                let arenas = scale.arenas(experiment);
+                let panels: Vec<Panel> =
+                    arenas.iter().map(|arena| Panel::of(arena, trials, results)).collect();
+                let verdicts = claims::of_contest(experiment, &panels);
+                Finding::Contest(Contest { trials, panels, verdicts })
+            }
+        }
+    }
+
+    fn write(&self, findings: &Findings) -> Result<(), PaperError> {
+        let write = |name: &str, text: &str| files::write(&self.directory.join(name), text);
+        files::create_directory(&self.directory.join("data"))?;
+        files::create_directory(&self.directory.join("figures"))?;
+        let mut sections = Vec::new();
+        for (experiment, finding) in &findings.experiments {
+            for (name, table) in tables::of(*experiment, finding) {
+                write(&format!("data/{name}"), &table)?;
+            }
+            let pictures = pictures::of(*experiment, finding);
+            for (name, picture) in &pictures {
+                write(&format!("figures/{name}.svg"), &picture.to_file())?;
+            }
+            sections.push((*experiment, finding, pictures));
+        }
+        write("results.json", &serde_json::to_string_pretty(findings).unwrap_or_default())?;
+        write("summary.md", &summary::page(self, findings))?;
+        write("report.html", &report::page(self, &sections))
+    }
+
+    /// The command that makes these files.
+    pub(crate) fn command(&self) -> String {
+        let mut command = String::from("racecars paper");
+        if self.experiments == Experiment::ALL {
+            command += " all";
+        } else {
+            self.experiments
+                .iter()
+                .for_each(|experiment| command = format!("{command} {}", experiment.name()));
+        }
+        if self.scale == Scale::Quick {
+            command += " --quick";
+        }
+        if let Some(trials) = self.trials {
+            command += &format!(" --trials {trials}");
+        }
+        command
+    }
+}
+
+impl Serialize for Findings {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.experiments.len()))?;
+        for (experiment, finding) in &self.experiments {
+            map.serialize_entry(experiment.name(), finding)?;
+        }
+        map.end()
+    }
+}
+
+impl Finding {
+    /// What holds of the paper's claims.
+    pub fn verdicts(&self) -> &[Verdict] {
+        match self {
+            Finding::Contest(contest) => &contest.verdicts,
+            Finding::Table1(table) => &table.verdicts,
+            Finding::Ablation(ablation) => &ablation.verdicts,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    fn run(directory: PathBuf, experiments: &[Experiment]) -> (Findings, usize) {
+        let experiments = experiments.to_vec();
+        let paper = Paper { experiments, scale: Scale::Tiny, trials: None, directory };
+        let trials = AtomicUsize::new(0);
+        let count = |_: Step<'_>| {
+            trials.fetch_add(1, Ordering::Relaxed);
+        };
+        let Ending::Done(findings) = paper.run(&Cancel::new(), count).unwrap() else {
+            panic!("interrupted");
+        };
+        (findings, trials.into_inner())
+    }
+
+    #[test]
+    fn the_whole_tour_gives_one_page_with_all_figures_that_refers_to_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let (findings, trials) = run(directory.path().into(), &Experiment::ALL);
+        assert!(trials > 100);
+        let page = std::fs::read_to_string(directory.path().join("report.html")).unwrap();
+        let mut figures = 0;
+        for file in std::fs::read_dir(directory.path().join("figures")).unwrap() {
+            let name = file.unwrap().file_name().into_string().unwrap();
+            let name = name.strip_suffix(".svg").unwrap();
+            assert!(page.contains(&format!("<figure id=\"figure-{name}\">\n<svg")), "{name}");
+            figures += 1;
+        }
+        assert_eq!(figures, Experiment::ALL.len() + 1);
+        for outside in ["http", "src=", "url(", "@import", "<link", "<script"] {
+            assert!(!page.contains(outside), "the page has `{outside}`");
+        }
+        assert!(page.contains("zo-adam follows gradients") && page.contains("holds"));
+        assert!(!page.contains("NaN"));
+
+        // The same again is the same, without running anything.
+        let (again, trials) = run(directory.path().into(), &Experiment::ALL);
+        assert_eq!(trials, 0);
+        assert_eq!(page, std::fs::read_to_string(directory.path().join("report.html")).unwrap());
+        let json = |findings: &Findings| serde_json::to_value(findings).unwrap();
+        assert_eq!(json(&again), json(&findings));
+    }
+
+    #[test]
+    fn json_has_a_key_for_each_experiment_and_the_comparison_of_table_1() {
+        let directory = tempfile::tempdir().unwrap();
+        let chosen = [Experiment::Table1, Experiment::FigN50];
+        let (findings, _) = run(directory.path().into(), &chosen);
+        let json = serde_json::to_value(&findings).unwrap();
+        assert_eq!(json.as_object().unwrap().len(), 2);
+        let table = &json["table1"];
+        for key in ["spearman", "mean_difference", "columns", "worse_cells"] {
+            assert!(!table[key].is_null(), "{key} is missing");
+        }
+        for key in ["n", "best", "best_rho", "published_best", "published_rho"] {
+            assert!(!table["columns"][0][key].is_null(), "{key} is missing");
+        }
+        assert!(table["spearman"].as_f64().unwrap() > 0.8);
+        let panels = json["fig-n50"]["panels"].as_array().unwrap();
+        assert_eq!(panels.len(), 4);
+        assert!(panels[0]["algorithms"][0]["mean"].is_number());
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_written_is_named() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let paper = Paper {
+            experiments: vec![Experiment::Mixed],
+            scale: Scale::Tiny,
+            trials: None,
+            directory: file.path().join("inside"),
+        };
+        let error = paper.run(&Cancel::new(), |_| {}).unwrap_err().to_string();
+        assert!(error.contains("cannot write") && error.contains("inside"), "{error}");
+    }
+}

@@ -1,0 +1,158 @@
+//! Finished trials on disk, so that an interrupted command goes on where it was: one small JSON file
+//! per cell.
+//!
+//! A file is found by its cell's settings, the version, and a probe of how algorithm and problem
+//! behave, which notices most changes of the code; whoever publishes figures begins with an empty
+//! directory all the same. A file that is damaged counts as not there.
+
+use super::cell::{Cell, Trial};
+use super::{PaperError, files};
+use racecars::{Optimizer, Outcome};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// The evaluations and the most dimensions of a probe.
+const PROBE: (u64, usize) = (300, 8);
+
+pub(super) struct Store {
+    directory: PathBuf,
+}
+
+/// What a file holds.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    /// Of the rest, as hexadecimal digits.
+    checksum: String,
+    content: Content,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Content {
+    identity: Identity,
+    /// Trial `i` has seed `i`; those that are not done are missing.
+    trials: Vec<Option<Trial>>,
+}
+
+/// What a cell's results depend on.
+#[derive(PartialEq, Serialize, Deserialize)]
+struct Identity {
+    version: String,
+    /// A hash of the values of a short run in few dimensions.
+    probe: String,
+    cell: Cell,
+}
+
+impl Store {
+    pub(super) fn open(directory: PathBuf) -> Result<Store, PaperError> {
+        files::create_directory(&directory)?;
+        Ok(Store { directory })
+    }
+
+    /// The trials of a cell that are done.
+    pub(super) fn load(&self, cell: &Cell) -> Result<Vec<Option<Trial>>, PaperError> {
+        let identity = Identity::of(cell)?;
+        let Ok(text) = std::fs::read_to_string(self.path(&identity)) else { return Ok(Vec::new()) };
+        let Ok(record) = serde_json::from_str::<Record>(&text) else { return Ok(Vec::new()) };
+        let Record { checksum, content } = record;
+        let is_whole = checksum == hash(&json(&content)) && content.identity == identity;
+        Ok(if is_whole { content.trials } else { Vec::new() })
+    }
+
+    pub(super) fn save(&self, cell: &Cell, trials: &[Option<Trial>]) -> Result<(), PaperError> {
+        let identity = Identity::of(cell)?;
+        let path = self.path(&identity);
+        let content = Content { identity, trials: trials.to_vec() };
+        let record = Record { checksum: hash(&json(&content)), content };
+        files::write(&path, &json(&record))
+    }
+
+    fn path(&self, identity: &Identity) -> PathBuf {
+        let Cell { problem, dim, algorithm, .. } = &identity.cell;
+        let hash = hash(&json(identity));
+        self.directory.join(format!("{problem}-n{dim}-{algorithm}-{hash}.json"))
+    }
+}
+
+impl Identity {
+    fn of(cell: &Cell) -> Result<Identity, PaperError> {
+        let version = env!("CARGO_PKG_VERSION").to_string();
+        Ok(Identity { version, probe: probe(cell)?, cell: cell.clone() })
+    }
+}
+
+/// A hash of what the cell's algorithm does on its problem in a short run.
+fn probe(cell: &Cell) -> Result<String, PaperError> {
+    let (budget, most_dimensions) = PROBE;
+    // As many shrinks as in the cell, so that the region gets as small.
+    let stretch = cell.budget as f64 / budget as f64;
+    let shrinking = cell.shrinking.map(|(gamma, rho)| (gamma, (rho * stretch).min(1.0)));
+    let dim = cell.dim.min(most_dimensions);
+    let small = Cell { dim, budget, shrinking, ..cell.clone() };
+    let problem = small.problem(0)?;
+    let mut optimizer = small.algorithm()?.optimizer(problem.space(), Some(budget), 0)?;
+    let mut values = String::new();
+    while optimizer.told() < budget {
+        let Some(candidate) = optimizer.ask() else { break };
+        let value = problem.value_at(candidate.point());
+        values.push_str(&format!("{:x} ", value.to_bits()));
+        optimizer.tell(candidate, Outcome::from(value))?;
+    }
+    Ok(hash(&values))
+}
+
+/// A value as JSON. What is kept here has string keys only, for which this does not fail.
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// FNV-1a, which is the same on every machine and in every version of Rust.
+fn hash(text: &str) -> String {
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use racecars::Cancel;
+
+    fn cell(rho: f64) -> Cell {
+        Cell::ackley(5, None, 0.95, rho)
+    }
+
+    #[test]
+    fn trials_come_back_to_the_bit_to_their_own_cell_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path().join("cells")).unwrap();
+        let trial = cell(0.1).run(0, &Cancel::new()).unwrap();
+        store.save(&cell(0.1), &[None, trial.clone()]).unwrap();
+        assert_eq!(store.load(&cell(0.1)).unwrap(), [None, trial]);
+        assert!(store.load(&cell(0.2)).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_damaged_file_counts_as_not_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path().into()).unwrap();
+        let trial = cell(0.1).run(0, &Cancel::new()).unwrap();
+        store.save(&cell(0.1), &[trial]).unwrap();
+        let path = std::fs::read_dir(directory.path()).unwrap().next().unwrap().unwrap().path();
+        let whole = std::fs::read_to_string(&path).unwrap();
+        let changed = whole.replace("\"evaluations\":150", "\"evaluations\":149");
+        assert_ne!(whole, changed);
+        for damaged in [&whole[..whole.len() / 2], "", "{}", &changed] {
+            std::fs::write(&path, damaged).unwrap();
+            assert!(store.load(&cell(0.1)).unwrap().is_empty());
+        }
+    }
+
+    #[test]
+    fn probes_tell_algorithms_settings_and_problems_apart() {
+        let other_problem = Cell { problem: "levy".into(), ..cell(0.1) };
+        let cells = [cell(0.0), cell(0.1), cell(0.2), other_problem];
+        let mut probes: Vec<_> = cells.iter().map(|cell| probe(cell).unwrap()).collect();
+        probes.sort();
+        probes.dedup();
+        assert_eq!(probes.len(), 4);
+    }
+}

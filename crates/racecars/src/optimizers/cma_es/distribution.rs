@@ -1,0 +1,210 @@
+//! The search distribution N(m, sigma² C) and one step of its evolution: eqs. (41) to (47) of the
+//! tutorial, with the names of its figure 6.
+
+use super::super::saved::ROOM;
+use super::covariance::{Covariance, Degenerate, Workspace, squared};
+use super::parameters::Parameters;
+use serde::{Deserialize, Serialize};
+
+/// The state that figure 6 of the tutorial carries from one generation to the next.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Distribution {
+    /// m, in coordinates of length 1.
+    pub(super) mean: Vec<f64>,
+    /// The step size.
+    pub(super) sigma: f64,
+    /// p_sigma: the path that the step size follows.
+    path_sigma: Vec<f64>,
+    /// p_c: the path that the rank-one update follows.
+    path_c: Vec<f64>,
+    pub(super) covariance: Covariance,
+    /// g: updates so far.
+    pub(super) generation: u64,
+}
+
+/// One of a generation's candidates, as the update sees it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step<'a> {
+    /// y = (x - m) / sigma.
+    pub(super) y: &'a [f64],
+    /// |C^(-1/2) y|².
+    pub(super) length: f64,
+    /// Whether a bad rank teaches anything.
+    pub(super) is_drawn: bool,
+}
+
+/// Buffers, rebuilt at will.
+#[derive(Default)]
+pub(super) struct Scratch {
+    pub(super) work: Workspace,
+    /// <y>_w, of eq. (41).
+    pub(super) mean_step: Vec<f64>,
+    /// C^(-1/2) <y>_w.
+    white: Vec<f64>,
+}
+
+impl Distribution {
+    pub(super) fn new(mean: Vec<f64>, sigma: f64, separable: bool) -> Self {
+        let n = mean.len();
+        Distribution {
+            mean,
+            sigma,
+            path_sigma: vec![0.0; n],
+            path_c: vec![0.0; n],
+            covariance: Covariance::new(n, separable),
+            generation: 0,
+        }
+    }
+
+    /// The deviation of one coordinate.
+    #[inline]
+    pub(super) fn deviation(&self, index: usize) -> f64 {
+        self.sigma * self.covariance.variance(index).sqrt()
+    }
+
+    /// One generation: `steps` are lambda candidates, best first. `scale` says by how much each
+    /// coordinate was stretched when it was drawn; empty where none was.
+    pub(super) fn update<'a>(
+        &mut self,
+        parameters: &Parameters,
+        steps: impl Iterator<Item = Step<'a>> + Clone,
+        scale: &[f64],
+        scratch: &mut Scratch,
+    ) -> Result<(), Degenerate> {
+        let Parameters { mu, mu_eff, c_sigma, d_sigma, c_c, c_1, c_mu, expected_norm, .. } =
+            *parameters;
+        let n = self.mean.len() as f64;
+        let Scratch { work, mean_step, white } = scratch;
+        let ranked = parameters.weights.iter().copied().zip(steps);
+
+        // Eq. (41).
+        mean_step.clear();
+        mean_step.resize(self.mean.len(), 0.0);
+        for (weight, step) in ranked.clone().take(mu) {
+            mean_step.iter_mut().zip(step.y).for_each(|(sum, y)| *sum += weight * y);
+        }
+
+        // Eq. (43).
+        white.resize(self.mean.len(), 0.0);
+        self.covariance.whiten(mean_step, white, work);
+        let gain = (c_sigma * (2.0 - c_sigma) * mu_eff).sqrt();
+        for (path, white) in self.path_sigma.iter_mut().zip(&*white) {
+            *path = (1.0 - c_sigma) * *path + gain * white;
+        }
+        let norm = squared(&self.path_sigma).sqrt();
+
+        // Eq. (45). h_sigma stalls p_c while the step size is still far too small.
+        let updates = (self.generation + 1).min(1 << 30) as i32;
+        let bias = 1.0 - (1.0 - c_sigma).powi(updates.saturating_mul(2));
+        let h_sigma = norm / bias.sqrt() < (1.4 + 2.0 / (n + 1.0)) * expected_norm;
+        let gain = if h_sigma { (c_c * (2.0 - c_c) * mu_eff).sqrt() } else { 0.0 };
+        for (path, y) in self.path_c.iter_mut().zip(&*mean_step) {
+            *path = (1.0 - c_c) * *path + gain * y;
+        }
+
+        // Eqs. (46) and (47): negative weights act on steps of the expected length. Those of points
+        // from elsewhere do not act: that such a point is bad says nothing about its direction.
+        let is_used = |weight: f64, step: &Step<'_>| {
+            weight > 0.0 || (weight < 0.0 && step.is_drawn && step.length > 1e-12 * n)
+        };
+        let used = ranked.filter(|(weight, step)| is_used(*weight, step));
+        let sum: f64 = used.clone().map(|(weight, _)| weight).sum();
+        let stalled = if h_sigma { 0.0 } else { c_c * (2.0 - c_c) };
+        let keep = 1.0 + c_1 * stalled - c_1 - c_mu * sum;
+        let weighted = used.map(|(weight, step)| {
+            let factor = if weight < 0.0 { n / step.length } else { 1.0 };
+            (c_mu * weight * factor, step.y)
+        });
+        let rank_one = std::iter::once((c_1, &self.path_c[..]));
+        self.covariance.update(keep, rank_one.chain(weighted), work);
+
+        // Eq. (42), with c_m = 1.
+        for (i, (mean, y)) in self.mean.iter_mut().zip(&*mean_step).enumerate() {
+            *mean += self.sigma * scale.get(i).unwrap_or(&1.0) * y;
+        }
+        // Eq. (44). At most a factor of e at a time, as where points come from elsewhere (Hansen
+        // 2011, "Injecting external solutions into CMA-ES", eq. (9)).
+        self.sigma *= (c_sigma / d_sigma * (norm / expected_norm - 1.0)).min(1.0).exp();
+        self.generation += 1;
+
+        self.covariance.refresh(parameters.gap, work)?;
+        let is_sound = self.sigma > 0.0
+            && self.sigma.is_finite()
+            && norm.is_finite()
+            && self.mean.iter().chain(&self.path_c).all(|x| x.is_finite());
+        if is_sound { Ok(()) } else { Err(Degenerate) }
+    }
+
+    /// Whether every coordinate's deviation, and its part of the path, is below `tolerance`.
+    pub(super) fn is_narrow(&self, tolerance: f64) -> bool {
+        let is_still = |path: &f64| self.sigma * path.abs() < tolerance;
+        self.path_c.iter().all(is_still)
+            && (0..self.mean.len()).all(|i| self.deviation(i) < tolerance)
+    }
+
+    /// Whether this could be the distribution of so many coordinates.
+    pub(super) fn is_sound(&self, dimension: usize, separable: bool) -> bool {
+        let vectors = [&self.mean, &self.path_sigma, &self.path_c];
+        vectors.iter().all(|v| v.len() == dimension && v.iter().all(|x| x.is_finite()))
+            && self.sigma > 0.0
+            && self.sigma.is_finite()
+            && self.generation < ROOM
+            && self.covariance.is_sound(dimension, separable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// Generations on a function until its value at the mean is below `target`.
+    fn generations(f: impl Fn(&[f64]) -> f64, n: usize, separable: bool, target: f64) -> u64 {
+        let lambda = 4 + (3.0 * (n as f64).ln()) as usize;
+        let parameters = Parameters::new(n, lambda, separable);
+        let mut distribution = Distribution::new(vec![1.0; n], 0.3, separable);
+        let (mut random, mut scratch) = (Random::new(1), Scratch::default());
+        let mut y = vec![0.0; n * lambda];
+        while f(&distribution.mean) > target && distribution.generation < 20_000 {
+            let mut lengths = Vec::new();
+            let Scratch { work, .. } = &mut scratch;
+            distribution.covariance.sample(&mut random, &mut y, work, |l| lengths.push(l));
+            let value = |y: &[f64]| {
+                let (mean, sigma) = (&distribution.mean, distribution.sigma);
+                f(&mean.iter().zip(y).map(|(m, y)| m + sigma * y).collect::<Vec<_>>())
+            };
+            let mut order: Vec<usize> = (0..lambda).collect();
+            order.sort_by(|&a, &b| {
+                value(&y[a * n..(a + 1) * n]).total_cmp(&value(&y[b * n..(b + 1) * n]))
+            });
+            let steps = order.iter().map(|&i| Step {
+                y: &y[i * n..(i + 1) * n],
+                length: lengths[i],
+                is_drawn: true,
+            });
+            distribution.update(&parameters, steps, &[], &mut scratch).unwrap();
+            assert!(distribution.is_sound(n, separable));
+        }
+        distribution.generation
+    }
+
+    #[test]
+    fn a_sphere_takes_as_long_as_in_the_literature() {
+        // Log-linear: some 100 to 200 generations for twelve digits in 10 dimensions.
+        let sphere = |x: &[f64]| squared(x);
+        let taken = generations(sphere, 10, false, 1e-10);
+        assert!((100..260).contains(&taken), "{taken}");
+        let taken = generations(sphere, 10, true, 1e-10);
+        assert!((100..260).contains(&taken), "{taken}");
+    }
+
+    #[test]
+    fn an_ellipsoid_is_learned_and_the_separable_variant_learns_it_sooner() {
+        let ellipsoid = |x: &[f64]| -> f64 {
+            x.iter().enumerate().map(|(i, x)| 10f64.powf(6.0 * i as f64 / 9.0) * x * x).sum()
+        };
+        let full = generations(ellipsoid, 10, false, 1e-8);
+        let separable = generations(ellipsoid, 10, true, 1e-8);
+        assert!(full < 700 && separable < full, "{full} {separable}");
+    }
+}

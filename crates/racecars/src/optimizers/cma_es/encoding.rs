@@ -1,0 +1,342 @@
+//! Between the box that CMA-ES works in and the points of the space.
+//!
+//! Every coordinate has length 1. The search itself knows no bounds; how its coordinate v becomes a
+//! point's:
+//!
+//! - *continuous*: by the smooth, periodic transformation that is the default of Hansen's `cma`
+//!   (`BoundTransform`). It is the identity inside, a parabola within a margin of either bound, and
+//!   mirrored beyond. No penalty has to be weighed against the objective, which may be of any scale;
+//!   an optimum on a bound is a smooth one; and every evaluated point is in the box.
+//! - *ordered, and booleans* (as two ordered levels): v falls into one of the cells of `0..=last`,
+//!   each of length 1 / count; on a log scale, the cells are long in proportion to their ratio.
+//!
+//! Where the deviation gets small beside a cell, a coordinate would no longer change: CMA-ES with
+//! margin (Hamano et al. 2022) keeps the probability of leaving the cell above alpha = 1 / (n lambda).
+//! This is a simple form of it: the deviation of a discrete coordinate is scaled up, outside of C,
+//! such that a mean in the middle of its cell leaves it with probability alpha, and the mean stays
+//! between the middles of the first and the last cell.
+
+use crate::error::{Error, Result};
+use crate::random::Random;
+use crate::space::{Axis, Interval, Space};
+
+/// How far from a bound the parabola goes, on either side, as a share of the range.
+const MARGIN: f64 = 1.0 / 32.0;
+
+/// The distance of the two mirrors.
+const LENGTH: f64 = 1.0 + 2.0 * MARGIN;
+
+/// Refuses a space that has unordered coordinates.
+pub(super) fn check(space: &Space) -> Result<()> {
+    for entry in space.entries() {
+        let start = entry.range().start;
+        if let Axis::Unordered { last } = space.axis(start)
+            && last > 1.0
+        {
+            return Err(Error::setting(format!(
+                "coordinate `{}` has {} values without an order, which cma-es and sep-cma-es \
+                 cannot search; race-cars, sracos, racos, de, quasi-random and random do",
+                entry.name(),
+                last + 1.0
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether any coordinate is discrete.
+pub(super) fn has_cells(space: &Space) -> bool {
+    !space.is_continuous()
+}
+
+/// Fills `mean` with a uniform draw.
+pub(super) fn draw_mean(space: &Space, random: &mut Random, mean: &mut [f64]) {
+    mean.iter_mut().for_each(|v| *v = random.unit());
+    confine(space, mean);
+}
+
+/// Writes to `point` what the coordinates `v(index)` of the search stand for.
+#[inline]
+pub(super) fn decode(space: &Space, v: impl Fn(usize) -> f64, point: &mut [f64]) {
+    for entry in space.entries() {
+        let range = entry.range();
+        let axis = space.axis(range.start);
+        let places = range.clone().zip(&mut point[range]);
+        match axis {
+            Axis::Continuous { low, high } => {
+                let length = high - low;
+                places.for_each(|(i, x)| *x = (low + length * bend(v(i))).clamp(low, high));
+            }
+            _ => places.for_each(|(i, x)| *x = index_at(axis, v(i))),
+        }
+    }
+}
+
+/// Writes to `v` the coordinates of the search that stand for `point`, of mirror images the one
+/// nearest to `mean`; of a cell, its middle.
+pub(super) fn encode(space: &Space, point: &[f64], mean: &[f64], v: &mut [f64]) {
+    for entry in space.entries() {
+        let range = entry.range();
+        let axis = space.axis(range.start);
+        let places = point[range.clone()].iter().zip(&mean[range.clone()]);
+        for (v, (&x, &mean)) in v[range].iter_mut().zip(places) {
+            *v = match axis {
+                Axis::Continuous { low, high } => {
+                    // An axis may hold a single number, where its logarithms round to one.
+                    let share = if high > low { (x - low) / (high - low) } else { 0.5 };
+                    let inside = unbend(share);
+                    let mirror = if mean < 0.5 { -MARGIN } else { 1.0 + MARGIN };
+                    let image = 2.0 * mirror - inside;
+                    if (image - mean).abs() < (inside - mean).abs() { image } else { inside }
+                }
+                _ => middle(axis, x),
+            };
+        }
+    }
+}
+
+/// Brings the mean back: of a continuous coordinate by whole periods, into one around the box, which
+/// changes nothing; of a discrete one between the middles of the first and the last cell.
+///
+/// A mean beyond a mirror is left there. Stopping it at the mirror would seem tidier, and slows the
+/// search down a lot where the optimum is on a bound: the path would record steps not made.
+pub(super) fn confine(space: &Space, mean: &mut [f64]) {
+    for entry in space.entries() {
+        let range = entry.range();
+        let axis = space.axis(range.start);
+        match axis {
+            Axis::Continuous { .. } => {
+                const LOW: f64 = -MARGIN - 0.5 * LENGTH;
+                for v in &mut mean[range] {
+                    if !(LOW..=LOW + 2.0 * LENGTH).contains(v) {
+                        *v = LOW + (*v - LOW).rem_euclid(2.0 * LENGTH);
+                    }
+                }
+            }
+            _ => {
+                let (low, high) = (middle(axis, 0.0), middle(axis, axis.extent().high));
+                mean[range].iter_mut().for_each(|v| *v = v.clamp(low, high));
+            }
+        }
+    }
+}
+
+/// Writes to `scale` by how much the deviation of each coordinate is scaled up: 1 where it is
+/// continuous, and where `deviation(index)` alone is enough. `alpha` is the probability to leave a
+/// cell from its middle.
+pub(super) fn margins(
+    space: &Space,
+    mean: &[f64],
+    deviation: impl Fn(usize) -> f64,
+    alpha: f64,
+    scale: &mut [f64],
+) {
+    let quantile = upper_quantile(0.5 * alpha);
+    for entry in space.entries() {
+        let range = entry.range();
+        let axis = space.axis(range.start);
+        for i in range {
+            scale[i] = match axis.count() {
+                None | Some(1) => 1.0,
+                Some(_) => {
+                    let Interval { low, high } = cell(axis, index_at(axis, mean[i]));
+                    let least = 0.5 * (high - low) / quantile;
+                    (least / deviation(i).max(f64::MIN_POSITIVE)).clamp(1.0, f64::MAX)
+                }
+            };
+        }
+    }
+}
+
+/// From an unbounded coordinate into [0, 1].
+#[inline]
+fn bend(v: f64) -> f64 {
+    if (MARGIN..=1.0 - MARGIN).contains(&v) {
+        return v;
+    }
+    // Mirrored at -MARGIN and 1 + MARGIN, which are those of the parabolas' vertices.
+    let t = (v + MARGIN).rem_euclid(2.0 * LENGTH);
+    let t = if t > LENGTH { 2.0 * LENGTH - t } else { t };
+    if t < 2.0 * MARGIN {
+        t * t / (4.0 * MARGIN)
+    } else if t > LENGTH - 2.0 * MARGIN {
+        1.0 - (LENGTH - t).powi(2) / (4.0 * MARGIN)
+    } else {
+        t - MARGIN
+    }
+}
+
+/// The inverse of [`bend`], within [-MARGIN, 1 + MARGIN].
+#[inline]
+fn unbend(x: f64) -> f64 {
+    if x < MARGIN {
+        2.0 * (MARGIN * x.max(0.0)).sqrt() - MARGIN
+    } else if x > 1.0 - MARGIN {
+        1.0 + MARGIN - 2.0 * (MARGIN * (1.0 - x).max(0.0)).sqrt()
+    } else {
+        x
+    }
+}
+
+/// Where the logarithms of an axis on a log scale begin and end: each integer owns half a step on
+/// either side.
+fn logarithms(from: f64, last: f64) -> (f64, f64) {
+    ((from - 0.5).ln(), (from + last + 0.5).ln())
+}
+
+/// The index of the cell that v falls into.
+#[inline]
+fn index_at(axis: Axis, v: f64) -> f64 {
+    let last = axis.extent().high;
+    match axis {
+        Axis::Ordered { log_from: Some(from), .. } => {
+            let (a, b) = logarithms(from, last);
+            ((a + v * (b - a)).exp().round() - from).clamp(0.0, last)
+        }
+        _ => (v * (last + 1.0)).floor().clamp(0.0, last),
+    }
+}
+
+/// The cell of an index.
+fn cell(axis: Axis, index: f64) -> Interval {
+    let last = axis.extent().high;
+    match axis {
+        Axis::Ordered { log_from: Some(from), .. } => {
+            let (a, b) = logarithms(from, last);
+            let at = |x: f64| ((from + x).ln() - a) / (b - a);
+            Interval { low: at(index - 0.5), high: at(index + 0.5) }
+        }
+        _ => Interval { low: index / (last + 1.0), high: (index + 1.0) / (last + 1.0) },
+    }
+}
+
+fn middle(axis: Axis, index: f64) -> f64 {
+    let Interval { low, high } = cell(axis, index);
+    0.5 * (low + high)
+}
+
+/// Beyond which a standard normal number is with probability `p` of at most 1/2 (Abramowitz and
+/// Stegun 26.2.23, to 4.5e-4).
+fn upper_quantile(p: f64) -> f64 {
+    let t = (-2.0 * p.clamp(1e-300, 0.49).ln()).sqrt();
+    let above = 2.515517 + t * (0.802853 + t * 0.010328);
+    t - above / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mixed() -> Space {
+        Space::builder()
+            .real("x", -3.0, 8.0)
+            .log_real("r", 1e-5, 1e-1)
+            .integer("i", -2, 6)
+            .log_integer("k", 1, 1000)
+            .boolean("b")
+            .levels("one", ["only"])
+            .build()
+            .unwrap()
+    }
+
+    #[test]
+    fn bending_is_smooth_periodic_and_inverted() {
+        for step in -4000..4000 {
+            let v = f64::from(step) / 1000.0;
+            let x = bend(v);
+            assert!((0.0..=1.0).contains(&x), "{v}: {x}");
+            assert!((bend(v + 1e-6) - x).abs() < 1.1e-6, "{v}");
+            assert!((bend(unbend(x)) - x).abs() < 1e-14, "{v}: {x}");
+            if (-MARGIN..=1.0 + MARGIN).contains(&v) {
+                assert!((unbend(x) - v).abs() < 1e-7, "{v}: {x}");
+            }
+        }
+        assert_eq!((bend(-MARGIN), bend(1.0 + MARGIN)), (0.0, 1.0));
+    }
+
+    #[test]
+    fn every_point_survives_the_way_there_and_back() {
+        let space = mixed();
+        let mut random = Random::new(1);
+        let n = space.dimension();
+        let (mut point, mut v, mut back) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
+        for _ in 0..2000 {
+            space.draw(&mut random, &mut point);
+            let mean: Vec<f64> = point.iter().map(|_| random.between(-0.5, 1.5)).collect();
+            encode(&space, &point, &mean, &mut v);
+            let is_near = |i: usize| (v[i] - mean[i]).abs() < 1.1;
+            assert!(is_near(0) && is_near(1), "{v:?} {mean:?}");
+            decode(&space, |i| v[i], &mut back);
+            space.check(&back).unwrap();
+            assert!(point.iter().zip(&back).all(|(a, b)| (a - b).abs() < 1e-12), "{point:?}");
+        }
+    }
+
+    #[test]
+    fn confining_a_mean_does_not_move_its_point() {
+        let space = Space::cube(1, 0.0, 1.0).unwrap();
+        for step in -5000..5000 {
+            let mut mean = [f64::from(step) / 1000.0];
+            let before = bend(mean[0]);
+            confine(&space, &mut mean);
+            assert!((-0.6..=1.6).contains(&mean[0]), "{mean:?}");
+            assert!((bend(mean[0]) - before).abs() < 1e-14);
+        }
+    }
+
+    #[test]
+    fn whatever_is_decoded_is_of_the_space() {
+        let space = mixed();
+        let mut random = Random::new(2);
+        let mut point = vec![0.0; space.dimension()];
+        for spread in [1.0, 10.0, 1e10, 1e300] {
+            for _ in 0..1000 {
+                let v: Vec<f64> = point.iter().map(|_| random.between(-spread, spread)).collect();
+                decode(&space, |i| v[i], &mut point);
+                space.check(&point).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn a_mean_in_the_middle_of_its_cell_leaves_it_with_probability_alpha() {
+        let space = Space::builder().integer("i", 0, 9).boolean("b").build().unwrap();
+        let (mean, mut scale) = ([0.45, 0.25], [0.0; 2]);
+        let deviation = 1e-6;
+        margins(&space, &mean, |_| deviation, 0.1, &mut scale);
+        let mut random = Random::new(3);
+        let (mut left, mut point) = ([0; 2], [0.0; 2]);
+        for _ in 0..20_000 {
+            let z = [random.normal(), random.normal()];
+            decode(&space, |i| mean[i] + deviation * scale[i] * z[i], &mut point);
+            left[0] += u32::from(point[0] != 4.0);
+            left[1] += u32::from(point[1] != 0.0);
+        }
+        // The boolean can only leave to one side.
+        assert!((1800..2200).contains(&left[0]) && (900..1100).contains(&left[1]), "{left:?}");
+        margins(&space, &mean, |_| 0.5, 0.1, &mut scale);
+        assert_eq!(scale, [1.0, 1.0]);
+    }
+
+    #[test]
+    fn unordered_coordinates_are_refused_by_name() {
+        let space = Space::builder()
+            .real("x", 0.0, 1.0)
+            .categorical("colour", ["r", "g", "b"])
+            .build()
+            .unwrap();
+        assert_eq!(
+            check(&space).unwrap_err().to_string(),
+            "coordinate `colour` has 3 values without an order, which cma-es and sep-cma-es cannot \
+             search; race-cars, sracos, racos, de, quasi-random and random do"
+        );
+        check(&mixed()).unwrap();
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_normal_distribution() {
+        for (p, z) in [(0.4, 0.253_35), (0.025, 1.959_96), (1e-3, 3.090_23), (1e-6, 4.753_42)] {
+            assert!((upper_quantile(p) - z).abs() < 1e-3, "{p}");
+        }
+    }
+}

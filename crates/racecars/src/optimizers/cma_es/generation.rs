@@ -1,0 +1,258 @@
+//! The candidates of one generation: drawn, asked, told, until lambda are told.
+//!
+//! Nothing here waits. Steps are drawn in batches, since a product of matrices costs less than as
+//! many of a matrix and a vector; whoever asks for more gets more; candidates that never come back
+//! are forgotten with the generation, or when they are too many.
+
+use super::super::saved::ROOM;
+use crate::outcome::Rank;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Generation {
+    /// The steps y, n numbers a column.
+    steps: Vec<f64>,
+    columns: Vec<Column>,
+    /// No column before this one is ready.
+    next: usize,
+    /// How many were told that count towards lambda.
+    told: usize,
+    /// How many candidates the distribution could not provide, in a discrete space.
+    pub(super) strays: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Column {
+    /// |C^(-1/2) y|².
+    pub(super) length: f64,
+    status: Status,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+enum Status {
+    /// Drawn, not yet asked.
+    Ready,
+    /// Asked, under this id.
+    Out(u64),
+    /// Told.
+    Told(Rank),
+    /// Told without having been asked; it does not count towards lambda.
+    Known(Rank),
+    /// Not to be asked.
+    Dropped,
+}
+
+impl Column {
+    /// The rank, once there is one.
+    pub(super) fn rank(&self) -> Option<Rank> {
+        match self.status {
+            Status::Told(rank) | Status::Known(rank) => Some(rank),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        matches!(self.status, Status::Known(_))
+    }
+}
+
+impl Generation {
+    pub(super) fn told(&self) -> usize {
+        self.told
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    pub(super) fn column(&self, index: usize) -> &Column {
+        &self.columns[index]
+    }
+
+    pub(super) fn step(&self, index: usize, n: usize) -> &[f64] {
+        &self.steps[index * n..(index + 1) * n]
+    }
+
+    /// The next column to ask, if one is ready.
+    pub(super) fn take_ready(&mut self) -> Option<usize> {
+        let is_ready = |column: &Column| column.status == Status::Ready;
+        let ahead = self.columns[self.next..].iter().position(is_ready);
+        let Some(ahead) = ahead else {
+            self.next = self.columns.len();
+            return None;
+        };
+        let index = self.next + ahead;
+        self.next = index + 1;
+        self.columns[index].status = Status::Dropped;
+        Some(index)
+    }
+
+    /// Enters that a column was asked under this id.
+    pub(super) fn set_out(&mut self, index: usize, id: u64) {
+        self.columns[index].status = Status::Out(id);
+    }
+
+    /// The column that was asked under this id, unless it is forgotten.
+    pub(super) fn find(&self, id: u64) -> Option<usize> {
+        self.columns.iter().rposition(|column| column.status == Status::Out(id))
+    }
+
+    pub(super) fn tell(&mut self, index: usize, rank: Rank) {
+        self.columns[index].status = Status::Told(rank);
+        self.told += 1;
+    }
+
+    /// Makes room for `count` columns to be drawn: returns their steps, and a list to which their
+    /// lengths go by [`Generation::push_drawn`].
+    pub(super) fn extend(&mut self, count: usize, n: usize) -> (&mut [f64], &mut Vec<Column>) {
+        let start = self.steps.len();
+        self.steps.resize(start + count * n, 0.0);
+        (&mut self.steps[start..], &mut self.columns)
+    }
+
+    pub(super) fn push_drawn(columns: &mut Vec<Column>, length: f64) {
+        columns.push(Column { length, status: Status::Ready });
+    }
+
+    /// Takes in a step that was not drawn from the current distribution. One that was never asked is
+    /// `known`: of these the best `most_known` are kept.
+    pub(super) fn inject(
+        &mut self,
+        y: &[f64],
+        length: f64,
+        rank: Rank,
+        known: bool,
+        most_known: usize,
+    ) {
+        if !known {
+            self.steps.extend_from_slice(y);
+            self.columns.push(Column { length, status: Status::Told(rank) });
+            self.told += 1;
+            return;
+        }
+        let column = Column { length, status: Status::Known(rank) };
+        let others = || self.columns.iter().enumerate().filter(|(_, column)| column.is_known());
+        if others().count() < most_known {
+            self.steps.extend_from_slice(y);
+            self.columns.push(column);
+        } else if let Some((worst, other)) = others().max_by_key(|(_, column)| column.rank())
+            && Some(rank) < other.rank()
+        {
+            self.steps[worst * y.len()..][..y.len()].copy_from_slice(y);
+            self.columns[worst] = column;
+        }
+    }
+
+    /// Writes the columns that have a rank to `order`, best first; among equals, by column.
+    pub(super) fn rank(&self, order: &mut Vec<usize>) {
+        order.clear();
+        order.extend((0..self.columns.len()).filter(|&i| self.columns[i].rank().is_some()));
+        order.sort_by_key(|&i| self.columns[i].rank());
+    }
+
+    /// Forgets the candidates that are out; their steps are no longer known when they are told.
+    pub(super) fn forget_out(&mut self, n: usize) {
+        let mut kept = 0;
+        for i in 0..self.columns.len() {
+            if self.columns[i].rank().is_some() {
+                self.steps.copy_within(i * n..(i + 1) * n, kept * n);
+                self.columns.swap(i, kept);
+                kept += 1;
+            }
+        }
+        self.columns.truncate(kept);
+        self.steps.truncate(kept * n);
+        self.next = kept;
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.steps.clear();
+        self.columns.clear();
+        (self.next, self.told, self.strays) = (0, 0, 0);
+    }
+
+    /// Whether this could be a generation of so many, `asked` candidates into the run.
+    pub(super) fn is_sound(&self, n: usize, lambda: usize, asked: u64) -> bool {
+        let told = self.columns.iter().filter(|column| matches!(column.status, Status::Told(_)));
+        let is_possible = |column: &Column| match column.status {
+            Status::Out(id) => id < asked,
+            Status::Told(rank) => rank.is_sound(),
+            _ => true,
+        };
+        self.columns.len().checked_mul(n) == Some(self.steps.len())
+            && self.steps.iter().all(|y| y.is_finite())
+            && self.columns.iter().all(|c| c.length.is_finite() && c.length >= 0.0)
+            && self.columns.iter().all(is_possible)
+            && told.count() == self.told
+            && self.told < lambda
+            && self.next <= self.columns.len()
+            && (self.strays as u64) < ROOM
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Outcome;
+
+    fn rank(value: f64) -> Rank {
+        Outcome::from(value).rank()
+    }
+
+    fn drawn(count: usize) -> Generation {
+        let mut generation = Generation::default();
+        let (steps, columns) = generation.extend(count, 2);
+        for (i, y) in steps.chunks_exact_mut(2).enumerate() {
+            y.fill(i as f64);
+            Generation::push_drawn(columns, i as f64);
+        }
+        generation
+    }
+
+    #[test]
+    fn columns_are_asked_once_and_ranked_when_told() {
+        let mut generation = drawn(3);
+        for id in 0..3 {
+            let column = generation.take_ready().unwrap();
+            generation.set_out(column, id);
+        }
+        assert_eq!(generation.take_ready(), None);
+        for (id, value) in [(2, 1.0), (0, 3.0), (1, f64::NAN)] {
+            let column = generation.find(id).unwrap();
+            generation.tell(column, rank(value));
+            assert_eq!(generation.find(id), None);
+        }
+        let mut order = Vec::new();
+        generation.rank(&mut order);
+        assert_eq!((order, generation.told()), (vec![2, 0, 1], 3));
+        assert!(generation.is_sound(2, 4, 3) && !generation.is_sound(2, 3, 3));
+    }
+
+    #[test]
+    fn what_is_out_can_be_forgotten() {
+        let mut generation = drawn(4);
+        for id in 0..3 {
+            let column = generation.take_ready().unwrap();
+            generation.set_out(column, id);
+        }
+        generation.tell(1, rank(5.0));
+        generation.forget_out(2);
+        assert_eq!((generation.len(), generation.told()), (1, 1));
+        assert_eq!(generation.step(0, 2), [1.0, 1.0]);
+        assert_eq!(generation.find(0), None);
+        assert!(generation.is_sound(2, 4, 3));
+    }
+
+    #[test]
+    fn the_best_known_points_are_kept() {
+        let mut generation = drawn(1);
+        for value in [5.0, 3.0, 4.0, 9.0, 1.0] {
+            generation.inject(&[value; 2], 1.0, rank(value), true, 2);
+        }
+        let mut order = Vec::new();
+        generation.rank(&mut order);
+        let values: Vec<f64> = order.iter().map(|&i| generation.step(i, 2)[0]).collect();
+        assert_eq!(values, [1.0, 3.0]);
+        assert_eq!(generation.told(), 0);
+    }
+}

@@ -1,0 +1,246 @@
+//! When a run has converged or no longer gets ahead, so that the next one starts: section B.3 of the
+//! tutorial. Tolerances on values are relative, where the tutorial's are absolute, so that the scale
+//! of the objective does not matter.
+
+use super::distribution::Distribution;
+use super::parameters::Parameters;
+use crate::outcome::Rank;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Why a run of CMA-ES ended and the next one started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Stop {
+    /// TolFun: the values of the last generation, and the best of the last 10 + 30 n / lambda, are
+    /// the same but for rounding.
+    Values,
+    /// TolX: the deviation is 10^-12 of the first one in every coordinate.
+    Narrow,
+    /// TolXUp: the deviation is 10^4 times the first one.
+    Wide,
+    /// ConditionCov: the condition number of the covariance matrix is above 10^14, or it is no longer
+    /// positive definite.
+    Condition,
+    /// NoEffectAxis: a tenth of a deviation along a principal axis does not change the mean.
+    Axis,
+    /// NoEffectCoord: a fifth of a deviation of some coordinate does not change the mean.
+    Coordinate,
+    /// Stagnation: the best and the median values of the latest generations are not below those of
+    /// earlier ones.
+    Stagnation,
+    /// Every evaluation failed, for several generations.
+    Failures,
+    /// In a discrete space: the distribution hardly proposes anything that was not seen before.
+    Seen,
+    /// A run with a small population used up its share of evaluations.
+    Share,
+}
+
+/// What the criteria remember of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct History {
+    /// The best and the median value of the latest generations that had such.
+    values: VecDeque<(f64, f64)>,
+    /// How far the best and the median value of one generation have been apart, at most.
+    spread: f64,
+    /// The worst value of the last generation, where it had one.
+    worst: Option<f64>,
+    /// Generations in a row in which every evaluation failed.
+    failed: u32,
+}
+
+/// Generations of failures alone that end a run.
+const MOST_FAILED: u32 = 10;
+
+/// The longest stretch of generations that is looked at for stagnation.
+const LONGEST: usize = 20_000;
+
+impl History {
+    /// Takes in a generation whose evaluations all failed.
+    pub(super) fn push_failed(&mut self) -> Option<Stop> {
+        self.failed += 1;
+        (self.failed >= MOST_FAILED).then_some(Stop::Failures)
+    }
+
+    /// Takes in the best, the median and the worst rank of a generation.
+    pub(super) fn push(&mut self, best: Rank, median: Rank, worst: Rank, shortest: usize) {
+        self.failed = 0;
+        self.worst = worst.value();
+        // Infeasible generations leave no trace; they end by the criteria on the distribution.
+        let (Some(best), Some(median)) = (best.value(), median.value()) else { return };
+        self.values.push_back((best, median));
+        if (median - best).is_finite() {
+            self.spread = self.spread.max(median - best);
+        }
+        if self.values.len() > shortest.max(LONGEST) {
+            self.values.pop_front();
+        }
+    }
+
+    /// Generations that the values must stay the same for, and that stagnation takes at least.
+    pub(super) fn lengths(parameters: &Parameters, dimension: usize) -> (usize, usize) {
+        let adapting = (30.0 * dimension as f64 / parameters.lambda as f64).ceil() as usize;
+        (10 + adapting, 120 + adapting)
+    }
+
+    /// Whether the run is over. `sigma` is its first step size.
+    pub(super) fn stop(
+        &self,
+        distribution: &Distribution,
+        parameters: &Parameters,
+        sigma: f64,
+    ) -> Option<Stop> {
+        let n = distribution.mean.len();
+        let (flat, stagnant) = History::lengths(parameters, n);
+        let (least, greatest) = distribution.covariance.extremes();
+        if greatest > 1e7 * least {
+            return Some(Stop::Condition);
+        }
+        if distribution.sigma * greatest > 1e4 * sigma {
+            return Some(Stop::Wide);
+        }
+        if distribution.is_narrow(1e-12 * sigma) {
+            return Some(Stop::Narrow);
+        }
+        if self.is_flat(flat) {
+            return Some(Stop::Values);
+        }
+        let Distribution { mean, covariance, generation, .. } = distribution;
+        let has_no_effect = |i: usize| mean[i] + 0.2 * distribution.deviation(i) == mean[i];
+        if (0..n).any(has_no_effect) {
+            return Some(Stop::Coordinate);
+        }
+        if let Some((axis, direction)) = covariance.axis((generation % n as u64) as usize) {
+            let step = 0.1 * distribution.sigma * axis;
+            if mean.iter().zip(direction).all(|(mean, d)| mean + step * d == *mean) {
+                return Some(Stop::Axis);
+            }
+        }
+        // Medians of long stretches: not every time.
+        if generation.is_multiple_of(20) && self.is_stagnant(stagnant, *generation) {
+            return Some(Stop::Stagnation);
+        }
+        None
+    }
+
+    /// The tutorial's TolFun is 10^-12. Here it is 10^-20 of the values' spread in the run, for an
+    /// optimum of value 0, and 10^-14 of the value itself, for any other: where rounding begins.
+    fn is_flat(&self, length: usize) -> bool {
+        let (Some(worst), Some(&(last, _))) = (self.worst, self.values.back()) else {
+            return false;
+        };
+        if self.values.len() < length {
+            return false;
+        }
+        let recent = || self.values.iter().rev().take(length).map(|(best, _)| *best);
+        let least = recent().fold(last, f64::min);
+        let greatest = recent().fold(worst, f64::max);
+        greatest - least <= (1e-14 * least.abs()).max(1e-20 * self.spread)
+    }
+
+    /// Compares the medians of the latest and the earliest 30% of a stretch: 20% of the run, at
+    /// least `shortest` generations.
+    fn is_stagnant(&self, shortest: usize, generation: u64) -> bool {
+        let length = ((generation / 5) as usize).clamp(shortest, shortest.max(LONGEST));
+        if self.values.len() < length {
+            return false;
+        }
+        let part = (3 * length / 10).max(1);
+        let stretch = || self.values.iter().skip(self.values.len() - length);
+        let (early, late) = (stretch().take(part), stretch().skip(length - part));
+        let (early_best, early_median): (Vec<f64>, Vec<f64>) = early.copied().unzip();
+        let (late_best, late_median): (Vec<f64>, Vec<f64>) = late.copied().unzip();
+        median(late_best) >= median(early_best) && median(late_median) >= median(early_median)
+    }
+
+    /// Whether everything is a number.
+    pub(super) fn is_sound(&self) -> bool {
+        let are_finite = |(best, median): &(f64, f64)| best.is_finite() && median.is_finite();
+        self.values.iter().all(are_finite)
+            && self.spread.is_finite()
+            && self.spread >= 0.0
+            && self.worst.is_none_or(f64::is_finite)
+            && self.failed <= MOST_FAILED
+    }
+}
+
+/// The upper median of some numbers.
+fn median(mut numbers: Vec<f64>) -> f64 {
+    let middle = numbers.len() / 2;
+    *numbers.select_nth_unstable_by(middle, f64::total_cmp).1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Outcome;
+
+    fn parameters() -> Parameters {
+        Parameters::new(2, 6, false)
+    }
+
+    fn distribution(sigma: f64) -> Distribution {
+        Distribution::new(vec![0.5; 2], sigma, false)
+    }
+
+    /// A history of these values as the best, the median one above.
+    fn history(values: impl Iterator<Item = f64>) -> History {
+        let mut history = History::default();
+        let rank = |value: f64| Outcome::from(value).rank();
+        for value in values {
+            history.push(rank(value), rank(value + 1.0), rank(value + 2.0), 130);
+        }
+        history
+    }
+
+    fn stop(history: &History, distribution: &Distribution) -> Option<Stop> {
+        history.stop(distribution, &parameters(), 0.2)
+    }
+
+    #[test]
+    fn getting_ahead_goes_on() {
+        let history = history((0..1000).map(|i| 1.0 / f64::from(i + 1)));
+        assert_eq!(stop(&history, &distribution(0.2)), None);
+    }
+
+    #[test]
+    fn step_sizes_end_a_run() {
+        let history = History::default();
+        assert_eq!(stop(&history, &distribution(1e-14)), Some(Stop::Narrow));
+        assert_eq!(stop(&history, &distribution(1e5)), Some(Stop::Wide));
+        let history = History::default();
+        let narrow = distribution(1e-16);
+        assert_eq!(history.stop(&narrow, &parameters(), 1e-6), Some(Stop::Coordinate));
+    }
+
+    #[test]
+    fn values_that_stay_end_a_run() {
+        let mut flat = History::default();
+        let rank = Outcome::from(3.0).rank();
+        for _ in 0..20 {
+            assert_eq!(stop(&flat, &distribution(0.2)), None);
+            flat.push(rank, rank, rank, 130);
+        }
+        assert_eq!(stop(&flat, &distribution(0.2)), Some(Stop::Values));
+        let stagnant = history((0..200).map(|i| f64::from(i % 7)));
+        assert_eq!(stop(&stagnant, &distribution(0.2)), Some(Stop::Stagnation));
+    }
+
+    #[test]
+    fn failures_alone_end_a_run_after_some_generations() {
+        let mut history = History::default();
+        assert!((1..MOST_FAILED).all(|_| history.push_failed().is_none()));
+        assert_eq!(history.push_failed(), Some(Stop::Failures));
+    }
+
+    #[test]
+    fn a_narrow_ridge_ends_a_run() {
+        use crate::optimizers::cma_es::covariance::Workspace;
+        let mut distribution = distribution(0.2);
+        let (mut work, step) = (Workspace::default(), [2e7, 0.0]);
+        distribution.covariance.update(1.0, [(1.0, &step[..])].into_iter(), &mut work);
+        distribution.covariance.refresh(1, &mut work).unwrap();
+        assert_eq!(stop(&History::default(), &distribution), Some(Stop::Condition));
+    }
+}

@@ -1,0 +1,94 @@
+//! In the long run, asking and telling allocate nothing: points go round in the same buffers.
+#![allow(unsafe_code, clippy::unwrap_used)]
+
+use racecars::{Algorithm, Candidate, Optimizer, Outcome, Space};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::collections::VecDeque;
+
+/// The system's allocator, counting what each thread asks of it.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count_one() {
+    // Fails only while the thread ends.
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: every call is passed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count_one();
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count_one();
+        unsafe { System.realloc(block, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocations() -> u64 {
+    ALLOCATIONS.with(Cell::get)
+}
+
+/// Keeps `workers` candidates out: whenever one is told, the next is asked.
+fn run(optimizer: &mut dyn Optimizer, out: &mut VecDeque<Candidate>, workers: usize, steps: usize) {
+    for _ in 0..steps {
+        while out.len() < workers {
+            out.push_back(optimizer.ask().unwrap());
+        }
+        let candidate = out.pop_front().unwrap();
+        let value = candidate.point().iter().map(|x| x * x).sum();
+        optimizer.tell(candidate, Outcome::Value(value)).unwrap();
+    }
+}
+
+fn assert_steady(algorithm: &Algorithm, workers: usize) {
+    let space = Space::cube(500, -1.0, 1.0).unwrap();
+    let mut optimizer = algorithm.optimizer(&space, Some(7000), 1).unwrap();
+    let mut out = VecDeque::with_capacity(workers);
+    run(&mut *optimizer, &mut out, workers, 2000);
+    let before = allocations();
+    run(&mut *optimizer, &mut out, workers, 5000);
+    assert_eq!(allocations() - before, 0, "{algorithm}, {workers} candidates out");
+}
+
+#[test]
+fn allocations_are_counted() {
+    let before = allocations();
+    drop(std::hint::black_box(vec![1u8; 100]));
+    assert_eq!(allocations() - before, 1);
+}
+
+#[test]
+fn steady_sracos_allocates_nothing() {
+    assert_steady(&Algorithm::sracos(), 1);
+}
+
+#[test]
+fn steady_race_cars_allocates_nothing() {
+    assert_steady(&Algorithm::race_cars(), 1);
+}
+
+#[test]
+fn steady_random_search_allocates_nothing() {
+    assert_steady(&Algorithm::Random, 1);
+}
+
+#[test]
+fn many_candidates_out_allocate_nothing_either() {
+    assert_steady(&Algorithm::sracos(), 8);
+    assert_steady(&Algorithm::race_cars(), 8);
+    assert_steady(&Algorithm::Random, 8);
+}

@@ -1,0 +1,171 @@
+//! The algorithms and spaces that the suite runs over, and a driver that keeps many candidates out.
+
+use crate::common::{bits, bowl};
+use racecars::random::Random;
+use racecars::{Algorithm, Candidate, ErrorKind, Optimizer, Outcome, Space};
+
+/// The algorithms that must take every space.
+const REFUSE_NOTHING: [&str; 4] = ["race-cars", "sracos", "racos", "random"];
+
+/// One algorithm on one space.
+pub(crate) struct Case {
+    pub(crate) algorithm: Algorithm,
+    pub(crate) space: Space,
+}
+
+impl Case {
+    pub(crate) fn optimizer(&self, budget: Option<u64>, seed: u64) -> Box<dyn Optimizer> {
+        self.algorithm.optimizer(&self.space, budget, seed).unwrap()
+    }
+
+    pub(crate) fn session(&self, seed: u64) -> Session {
+        Session::new(self.optimizer(Some(500), seed), seed)
+    }
+
+    /// How many steps show a promise: enough to fill any training set, fewer where steps are long.
+    pub(crate) fn steps(&self) -> usize {
+        if self.space.dimension() > 1000 { 60 } else { 150 }
+    }
+
+    /// Whether two runs can hardly be the same by chance.
+    pub(crate) fn has_many_points(&self) -> bool {
+        self.space.cardinality().is_none_or(|points| points > 100)
+    }
+}
+
+/// Every algorithm on every space that it takes, announced so that a failure names its case.
+pub(crate) fn cases() -> impl Iterator<Item = Case> {
+    let named = Algorithm::NAMES.iter().flat_map(|name| {
+        spaces().into_iter().map(move |(space_name, space)| (name, space_name, space))
+    });
+    named.filter_map(|(name, space_name, space)| {
+        let algorithm: Algorithm = name.parse().unwrap();
+        match algorithm.optimizer(&space, None, 0) {
+            Ok(_) => {
+                eprintln!("{name} on {space_name}");
+                Some(Case { algorithm, space })
+            }
+            Err(error) if error.kind() == ErrorKind::Setting && !REFUSE_NOTHING.contains(name) => {
+                None
+            }
+            Err(error) => panic!("{name} refuses {space_name}: {error}"),
+        }
+    })
+}
+
+pub(crate) fn spaces() -> Vec<(&'static str, Space)> {
+    let builders = [
+        ("one real", Space::builder().real("x", -1.0, 3.0)),
+        ("40 reals", Space::builder().reals("x", 40, -5.0, 5.0)),
+        ("5000 reals", Space::builder().reals("x", 5000, 0.0, 1.0)),
+        (
+            "log real, grid and levels",
+            (Space::builder().log_real("rate", 1e-6, 1.0))
+                .grid("drop", 0.0, 0.9, 0.1)
+                .levels("size", ["small", "medium", "large"]),
+        ),
+        ("integers", (Space::builder().integers("i", 6, -20, 20)).log_integer("width", 1, 4096)),
+        (
+            "categories and booleans",
+            (Space::builder().categorical("c", ["a", "b", "c", "d", "e"]).boolean("b"))
+                .array("bits", 12, racecars::Domain::Boolean)
+                .categorical("mixed", [racecars::Value::from(1), "one".into(), true.into()]),
+        ),
+        (
+            "mixed",
+            (Space::builder().reals("x", 3, -1.0, 1.0).log_real("rate", 1e-3, 1e3))
+                .integer("i", 0, 9)
+                .grid("g", -1.0, 1.0, 0.25)
+                .levels("l", [1, 2, 4, 8])
+                .categorical("c", ["a", "b", "c"])
+                .boolean("b"),
+        ),
+        (
+            "single values beside others",
+            (Space::builder().integer("three", 3, 3).categorical("only", ["this"]))
+                .integer("i", 0, 500)
+                .levels("one", [1.5]),
+        ),
+        (
+            "single values beside a real",
+            Space::builder().integer("three", 3, 3).real("x", 0.0, 1.0).levels("one", ["l"]),
+        ),
+        ("one point", Space::builder().integer("three", 3, 3).categorical("only", ["this"])),
+        ("six points", Space::builder().integer("i", 0, 2).boolean("b")),
+        (
+            "60 points, one name an array",
+            (Space::builder().integers("i", 2, 1, 2)).log_integer("l", 1, 5).levels("v", [1, 2, 3]),
+        ),
+        (
+            "extreme ranges",
+            (Space::builder().real("wide", -8e307, 8e307).real("tiny", 0.0, 1e-320))
+                .real("positive", 1e-300, 1e300)
+                .real("narrow", 1.0, 1.0 + 4.0 * f64::EPSILON)
+                .log_real("ratio", 5e-324, 1e308)
+                .log_real("same", 1e300, 1e300 + 1e285)
+                .integer("many", -(1 << 52), 1 << 52)
+                .log_integer("log", 1, 1 << 53),
+        ),
+        (
+            "extreme reals",
+            (Space::builder().real("wide", -8e307, 8e307).reals("tiny", 2, 0.0, 1e-320))
+                .real("least", 0.0, 5e-324)
+                .real("narrow", 1.0, 1.0 + 4.0 * f64::EPSILON)
+                .log_real("ratio", 5e-324, 1e308)
+                .log_real("same", 1e300, 1e300 + 1e285),
+        ),
+        (
+            "countless integers",
+            (Space::builder().integers("i", 3, -(1 << 52), 1 << 52))
+                .log_integer("log", 1 << 52, 1 << 53)
+                .grid("g", -1e9, 1e9, 0.25),
+        ),
+    ];
+    builders.map(|(name, builder)| (name, builder.build().unwrap())).into()
+}
+
+/// An optimizer in the hands of a busy driver: up to eight candidates out, told in random order.
+pub(crate) struct Session {
+    pub(crate) optimizer: Box<dyn Optimizer>,
+    pub(crate) out: Vec<Candidate>,
+    /// The bits of every point asked.
+    pub(crate) asked: Vec<Vec<u64>>,
+    pub(crate) random: Random,
+}
+
+impl Session {
+    pub(crate) fn new(optimizer: Box<dyn Optimizer>, seed: u64) -> Self {
+        Session { optimizer, out: Vec::new(), asked: Vec::new(), random: Random::stream(seed, 1) }
+    }
+
+    /// Asks, or tells a random candidate that is out. False when there is nothing left to do.
+    pub(crate) fn step(&mut self) -> bool {
+        if self.out.is_empty() || (self.out.len() < 8 && self.random.chance(0.5)) {
+            match self.optimizer.ask() {
+                Some(candidate) => {
+                    self.asked.push(bits(candidate.point()));
+                    self.out.push(candidate);
+                    return true;
+                }
+                None if self.out.is_empty() => return false,
+                None => {}
+            }
+        }
+        let candidate = self.out.swap_remove(self.random.index(self.out.len()));
+        let outcome = match self.random.below(10) {
+            0 => Outcome::failed("bad luck"),
+            1 => Outcome::infeasible(self.random.unit()),
+            _ => Outcome::from(bowl(self.optimizer.space(), candidate.point())),
+        };
+        self.optimizer.tell(candidate, outcome).unwrap();
+        true
+    }
+
+    pub(crate) fn steps(&mut self, count: usize) {
+        for _ in 0..count {
+            if !self.step() {
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Golden traces: seeds mean the same run in every version and on every machine. The objective and
+//! the spaces need nothing but additions and products, which are exact everywhere.
+//!
+//! A change that means to change runs renews them with `INSTA_UPDATE=always cargo test`.
+#![allow(clippy::unwrap_used)]
+
+use racecars::{Algorithm, Domain, Outcome, Space};
+use std::fmt::Write;
+
+/// The evaluations that are written out.
+const SHOWN: [usize; 12] = [1, 2, 3, 5, 10, 20, 35, 50, 75, 100, 150, 200];
+
+/// A lopsided polynomial of the encoded point, which neighbours share terms of.
+fn polynomial(point: &[f64]) -> f64 {
+    let (mut sum, mut last) = (0.0, 0.0);
+    for (i, x) in point.iter().enumerate() {
+        let off = x - 0.25 * (i % 5) as f64;
+        sum += off * off + 0.5 * off * last;
+        last = off;
+    }
+    sum
+}
+
+/// FNV-1a, bit by bit the same everywhere.
+fn hash(hash: u64, point: &[f64]) -> u64 {
+    let bytes = point.iter().flat_map(|x| x.to_bits().to_le_bytes());
+    bytes.fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+fn trace(algorithm: &Algorithm, space: &Space) -> String {
+    let mut optimizer = algorithm.optimizer(space, Some(200), 1).unwrap();
+    let (mut text, mut points) = (String::new(), 0xcbf2_9ce4_8422_2325);
+    for evaluation in 1..=200 {
+        let candidate = optimizer.ask().unwrap();
+        points = hash(points, candidate.point());
+        let value = polynomial(candidate.point());
+        optimizer.tell(candidate, Outcome::from(value)).unwrap();
+        if SHOWN.contains(&evaluation) {
+            writeln!(text, "{evaluation:>4} {value:?}").unwrap();
+        }
+    }
+    let best = optimizer.best().unwrap().rank.value().unwrap();
+    writeln!(text, "best {best:?}").unwrap();
+    writeln!(text, "points {points:016x}").unwrap();
+    text
+}
+
+/// Compares the traces of the four algorithms in one space.
+fn check(name: &str, space: &Space) {
+    for algorithm in
+        [Algorithm::race_cars(), Algorithm::sracos(), Algorithm::racos(), Algorithm::Random]
+    {
+        insta::assert_snapshot!(format!("{algorithm}-{name}"), trace(&algorithm, space));
+    }
+}
+
+#[test]
+fn runs_in_a_continuous_space_are_as_they_were() {
+    check("continuous", &Space::cube(12, -2.0, 3.0).unwrap());
+}
+
+#[test]
+fn runs_in_a_discrete_space_are_as_they_were() {
+    let space = (Space::builder().integers("i", 4, -3, 6))
+        .levels("l", [1, 2, 4, 8])
+        .categorical("c", ["a", "b", "c", "d", "e"])
+        .array("b", 3, Domain::Boolean);
+    check("discrete", &space.build().unwrap());
+}
+
+#[test]
+fn runs_in_a_mixed_space_are_as_they_were() {
+    let space = (Space::builder().reals("x", 5, -1.0, 2.0))
+        .integers("i", 3, 0, 7)
+        .grid("g", -1.0, 1.0, 0.25)
+        .categorical("c", ["a", "b", "c"])
+        .boolean("b");
+    check("mixed", &space.build().unwrap());
+}

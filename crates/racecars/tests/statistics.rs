@@ -1,0 +1,136 @@
+//! The algorithms do their job: seeded comparisons of medians, with wide margins.
+#![allow(clippy::unwrap_used)]
+
+use racecars::{Algorithm, Classification, Outcome, Replacing, Space};
+
+/// The median over seeds of the best value after `budget` evaluations.
+fn median(
+    algorithm: &Algorithm,
+    space: &Space,
+    budget: u64,
+    seeds: u64,
+    objective: fn(&[f64]) -> f64,
+) -> f64 {
+    let best = |seed| {
+        let mut optimizer = algorithm.optimizer(space, Some(budget), seed).unwrap();
+        for _ in 0..budget {
+            let candidate = optimizer.ask().unwrap();
+            let value = objective(candidate.point());
+            optimizer.tell(candidate, Outcome::from(value)).unwrap();
+        }
+        optimizer.best().unwrap().rank.value().unwrap()
+    };
+    let mut values: Vec<f64> = (0..seeds).map(best).collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn sphere(point: &[f64]) -> f64 {
+    point.iter().map(|x| (x - 0.2) * (x - 0.2)).sum()
+}
+
+/// Ackley's function, with its centre at 0.2: many local minima in a funnel.
+fn ackley(point: &[f64]) -> f64 {
+    use std::f64::consts::{E, TAU};
+    let n = point.len() as f64;
+    let squares = point.iter().map(|x| (x - 0.2) * (x - 0.2)).sum::<f64>() / n;
+    let waves = point.iter().map(|x| (TAU * (x - 0.2)).cos()).sum::<f64>() / n;
+    -20.0 * (-0.2 * squares.sqrt()).exp() - waves.exp() + 20.0 + E
+}
+
+/// Indices at a third of 0..=30.
+fn integer_sphere(point: &[f64]) -> f64 {
+    point.iter().map(|i| (i - 10.0) * (i - 10.0)).sum()
+}
+
+/// How many of the choices differ from a hidden word.
+fn mismatches(point: &[f64]) -> f64 {
+    let differs = |&(i, choice): &(usize, &f64)| *choice != ((7 * i + 3) % 5) as f64;
+    point.iter().enumerate().filter(differs).count() as f64
+}
+
+#[test]
+fn sracos_and_racos_beat_random_search_on_a_sphere() {
+    let space = Space::cube(20, -1.0, 1.0).unwrap();
+    let result = |algorithm: Algorithm| median(&algorithm, &space, 1000, 7, sphere);
+    let random = result(Algorithm::Random);
+    let (sracos, racos) = (result(Algorithm::sracos()), result(Algorithm::racos()));
+    assert!(sracos < random / 20.0, "{sracos} {random}");
+    assert!(racos < random / 3.0, "{racos} {random}");
+}
+
+#[test]
+fn race_cars_beats_sracos_on_a_sphere() {
+    let space = Space::cube(50, -1.0, 1.0).unwrap();
+    let result = |algorithm: Algorithm| median(&algorithm, &space, 5000, 10, sphere);
+    let (race_cars, sracos) = (result(Algorithm::race_cars()), result(Algorithm::sracos()));
+    assert!(race_cars < sracos / 2.0, "{race_cars} {sracos}");
+}
+
+#[test]
+fn race_cars_gets_into_the_funnel_of_ackley() {
+    let space = Space::cube(50, -1.0, 1.0).unwrap();
+    let result = |algorithm: Algorithm| median(&algorithm, &space, 5000, 7, ackley);
+    let (race_cars, random) = (result(Algorithm::race_cars()), result(Algorithm::Random));
+    assert!(race_cars < 0.3 && random > 2.0, "{race_cars} {random}");
+}
+
+#[test]
+fn sracos_and_race_cars_beat_random_search_on_integers() {
+    let space = Space::builder().integers("i", 20, 0, 30).build().unwrap();
+    let result = |algorithm: Algorithm| median(&algorithm, &space, 1000, 7, integer_sphere);
+    let random = result(Algorithm::Random);
+    for algorithm in [Algorithm::sracos(), Algorithm::race_cars()] {
+        let learned = result(algorithm);
+        assert!(learned < random / 5.0, "{learned} {random}");
+    }
+}
+
+#[test]
+fn sracos_and_race_cars_beat_random_search_on_categories() {
+    let choices = racecars::Domain::categorical(["a", "b", "c", "d", "e"]);
+    let space = Space::builder().array("c", 30, choices).build().unwrap();
+    let result = |algorithm: Algorithm| median(&algorithm, &space, 1000, 7, mismatches);
+    let random = result(Algorithm::Random);
+    for algorithm in [Algorithm::sracos(), Algorithm::race_cars()] {
+        let learned = result(algorithm);
+        assert!(learned < random / 2.0, "{learned} {random}");
+    }
+}
+
+#[test]
+fn every_replacing_rule_learns() {
+    let space = Space::cube(20, -1.0, 1.0).unwrap();
+    let random = median(&Algorithm::Random, &space, 1000, 7, sphere);
+    for replacing in [Replacing::Worst, Replacing::Random, Replacing::Farthest] {
+        let algorithm = Algorithm::Sracos(Classification { replacing, ..Default::default() });
+        let learned = median(&algorithm, &space, 1000, 7, sphere);
+        assert!(learned < random / 10.0, "{replacing:?}: {learned} {random}");
+    }
+}
+
+#[test]
+fn learning_survives_failures_and_many_candidates_out() {
+    let space = Space::cube(20, -1.0, 1.0).unwrap();
+    for algorithm in [Algorithm::sracos(), Algorithm::race_cars()] {
+        let mut results: Vec<f64> = (0..7).map(|seed| hard_run(&algorithm, &space, seed)).collect();
+        results.sort_by(f64::total_cmp);
+        let random = median(&Algorithm::Random, &space, 1000, 7, sphere);
+        assert!(results[3] < random / 5.0, "{algorithm}: {} {random}", results[3]);
+    }
+}
+
+/// A thousand evaluations, eight at a time, of which every fifth fails.
+fn hard_run(algorithm: &Algorithm, space: &Space, seed: u64) -> f64 {
+    let mut optimizer = algorithm.optimizer(space, Some(1000), seed).unwrap();
+    for _ in 0..125 {
+        let batch: Vec<_> = (0..8).map(|_| optimizer.ask().unwrap()).collect();
+        for candidate in batch {
+            let value = sphere(candidate.point());
+            let fails = candidate.id().unwrap() % 5 == 0;
+            let outcome = if fails { Outcome::TimedOut } else { Outcome::from(value) };
+            optimizer.tell(candidate, outcome).unwrap();
+        }
+    }
+    optimizer.best().unwrap().rank.value().unwrap()
+}

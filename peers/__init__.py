@@ -1,0 +1,1 @@
+"""Side-by-side runs of racecars and other optimizers."""

@@ -1,0 +1,1 @@
+"""Our algorithms against the reference implementations of the same algorithms."""
