@@ -160,14 +160,8 @@ fn state(digest: &Digest) -> Value {
 
 fn assignments(digest: &Digest, point: &[f64]) -> Vec<(String, String)> {
     let space = &digest.space;
-    places::entries(space)
-        .zip(point)
-        .enumerate()
-        .take(PARAMETERS)
-        .map(|(i, (entry, &code))| {
-            (space.coordinate_name(i), entry.domain().decode(code).to_string())
-        })
-        .collect()
+    let value = |i: usize| space.decode_coordinate(i, point[i]).to_string();
+    (0..point.len().min(PARAMETERS)).map(|i| (space.coordinate_name(i), value(i))).collect()
 }
 
 fn best(digest: &Digest) -> Option<Value> {

@@ -3,7 +3,7 @@
 
 use super::digest::{Digest, Status};
 use super::places;
-use racecars::{Axis, Domain};
+use racecars::{Axis, Space};
 
 /// Fewer failures than this say nothing.
 const LEAST: usize = 8;
@@ -34,7 +34,7 @@ pub(super) fn trap(digest: &Digest) -> Option<Trap> {
     let space = &digest.space;
     let mut best: Option<(f64, Trap)> = None;
     let mut column: Vec<(f32, bool)> = Vec::with_capacity(failed.len());
-    for (parameter, entry) in places::entries(space).take(kept.tracked()).enumerate() {
+    for parameter in 0..kept.tracked() {
         column.clear();
         column.extend(failed.iter().enumerate().map(|(row, &f)| (kept.row(row)[parameter], f)));
         column.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -51,7 +51,7 @@ pub(super) fn trap(digest: &Digest) -> Option<Trap> {
             // The more failures are explained, and the fewer successes are swept along, the better.
             let score = part.failures as f64 - 2.0 * (part.count - part.failures) as f64;
             if is_telling && best.as_ref().is_none_or(|(other, _)| score > *other) {
-                let part_text = text(entry.domain(), axis, part.side, part.place);
+                let part_text = text(space, parameter, part.side, part.place);
                 let count = part.count;
                 best = Some((score, Trap { parameter, part: part_text, inside, outside, count }));
             }
@@ -98,8 +98,9 @@ fn parts(column: &[(f32, bool)], is_ordered: bool) -> Vec<Part> {
     parts
 }
 
-fn text(domain: &Domain, axis: Axis, side: Side, place: f32) -> String {
-    let value = domain.decode(places::code(axis, f64::from(place)));
+fn text(space: &Space, parameter: usize, side: Side, place: f32) -> String {
+    let code = places::code(space.axis(parameter), f64::from(place));
+    let value = space.decode_coordinate(parameter, code);
     let value = match value.as_real() {
         Some(x) if value.as_integer().is_none() => format!("{}", super::data::digits(x, 3)),
         _ => value.to_string(),

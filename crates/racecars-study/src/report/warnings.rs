@@ -4,7 +4,7 @@ use super::digest::{Digest, Status};
 use super::importance::Importance;
 use super::{failures, places};
 use crate::outcome::{Direction, Verdict};
-use racecars::{Axis, Domain};
+use racecars::{Axis, Space};
 use serde::Serialize;
 
 /// How many parameters a warning names.
@@ -158,12 +158,9 @@ impl List {
             return;
         }
         let space = &digest.space;
-        let at_edge: Vec<String> = places::entries(space)
-            .enumerate()
-            .filter(|(i, _)| !importance.is_idle(*i))
-            .filter_map(|(i, entry)| {
-                edge(entry.domain(), space.axis(i), best.point[i]).map(|e| (i, e))
-            })
+        let at_edge: Vec<String> = (0..space.dimension())
+            .filter(|&i| !importance.is_idle(i))
+            .filter_map(|i| edge(space, i, best.point[i]).map(|end| (i, end)))
             .map(|(i, end)| format!("{} ({end})", space.coordinate_name(i)))
             .collect();
         if at_edge.is_empty() {
@@ -295,7 +292,8 @@ impl List {
 }
 
 /// Which end of its range a coordinate is at, if it is at one.
-fn edge(domain: &Domain, axis: Axis, code: f64) -> Option<String> {
+fn edge(space: &Space, index: usize, code: f64) -> Option<String> {
+    let axis = space.axis(index);
     let extent = axis.extent();
     let place = places::place(axis, code);
     let end = match axis {
@@ -307,7 +305,7 @@ fn edge(domain: &Domain, axis: Axis, code: f64) -> Option<String> {
         _ => return None,
     };
     let side = if end == extent.low { "low" } else { "high" };
-    Some(format!("{side} end, {}", domain.decode(end)))
+    Some(format!("{side} end, {}", space.decode_coordinate(index, end)))
 }
 
 fn count(digest: &Digest, status: Status) -> usize {

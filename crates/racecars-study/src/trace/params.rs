@@ -1,7 +1,7 @@
 //! The parameters of a trial, from JSON to an encoded point in one go. A journal of 100,000 trials of
 //! 500 parameters has fifty million numbers, so nothing is stored in between.
 
-use racecars::{Domain, Space, Value};
+use racecars::{Space, Value};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
@@ -25,11 +25,11 @@ impl<'de> Visitor<'de> for Params<'_> {
         let mut point = vec![f64::NAN; self.0.dimension()];
         while let Some(name) = map.next_key::<std::borrow::Cow<'de, str>>()? {
             let entry = self.0.entry(&name).map_err(M::Error::custom)?;
+            let (space, first) = (self.0, entry.range().start);
             let slots = &mut point[entry.range()];
-            let domain = entry.domain();
             match entry.array_len() {
-                None => slots[0] = map.next_value_seed(Code(domain))?,
-                Some(_) => map.next_value_seed(Codes { domain, slots })?,
+                None => slots[0] = map.next_value_seed(Code { space, index: first })?,
+                Some(_) => map.next_value_seed(Codes { space, first, slots })?,
             }
         }
         match point.iter().position(|code| code.is_nan()) {
@@ -44,7 +44,9 @@ impl<'de> Visitor<'de> for Params<'_> {
 
 /// The values of an array.
 struct Codes<'a> {
-    domain: &'a Domain,
+    space: &'a Space,
+    /// The index of the first.
+    first: usize,
     slots: &'a mut [f64],
 }
 
@@ -64,12 +66,13 @@ impl<'de> Visitor<'de> for Codes<'_> {
     }
 
     fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<(), S::Error> {
-        let count = self.slots.len();
-        for (i, slot) in self.slots.iter_mut().enumerate() {
-            *slot = (seq.next_element_seed(Code(self.domain))?)
+        let Codes { space, first, slots } = self;
+        let count = slots.len();
+        for (i, slot) in slots.iter_mut().enumerate() {
+            *slot = (seq.next_element_seed(Code { space, index: first + i })?)
                 .ok_or_else(|| S::Error::custom(format!("{i} values, not {count}")))?;
         }
-        match seq.next_element_seed(Code(self.domain))? {
+        match seq.next_element::<serde::de::IgnoredAny>()? {
             Some(_) => Err(S::Error::custom(format!("more than {count} values"))),
             None => Ok(()),
         }
@@ -77,11 +80,14 @@ impl<'de> Visitor<'de> for Codes<'_> {
 }
 
 /// One value, encoded.
-struct Code<'a>(&'a Domain);
+struct Code<'a> {
+    space: &'a Space,
+    index: usize,
+}
 
 impl Code<'_> {
     fn of<E: Error>(&self, value: impl Into<Value>) -> Result<f64, E> {
-        self.0.encode(&value.into()).map_err(E::custom)
+        self.space.encode_coordinate(self.index, &value.into()).map_err(E::custom)
     }
 }
 
