@@ -134,7 +134,8 @@ fn study(digest: &Digest) -> Value {
         "started": plan.started,
         "dimension": digest.space.dimension(),
         "version": env!("CARGO_PKG_VERSION"),
-        "run": reproduce::run(plan, &digest.space),
+        "base": plan.base,
+        "run": reproduce::run(plan, &digest.space, &digest.name),
         "continue": reproduce::go_on(&digest.folder),
     })
 }

@@ -25,11 +25,13 @@ pub(super) fn command(digest: &Digest, trial: u64, point: &[f64]) -> Option<Stri
 
 /// The command that goes on with the study.
 pub(super) fn go_on(folder: &Path) -> String {
-    command_line(&["racecars", "run", "--study", &folder.display().to_string()].map(String::from))
+    let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
+    command_line(&["racecars", "run", "--study", &whole.display().to_string()].map(String::from))
 }
 
-/// The command that runs the study from the beginning; `None` if it has no program.
-pub(super) fn run(plan: &Plan, space: &Space) -> Option<String> {
+/// The command that runs the study called `name` from the beginning, beside it; `None` if it has no
+/// program.
+pub(super) fn run(plan: &Plan, space: &Space, name: &str) -> Option<String> {
     if plan.command.is_empty() {
         return None;
     }
@@ -50,6 +52,7 @@ pub(super) fn run(plan: &Plan, space: &Space) -> Option<String> {
     plan.constraints.iter().for_each(|constraint| add("constraint", constraint.clone()));
     plan.env.iter().for_each(|variable| add("env", variable.clone()));
     plan.templates.iter().for_each(|template| add("template", template.clone()));
+    add("study", format!("{name}-again"));
     if let Some(seconds) = plan.timeout {
         add("timeout", format!("{seconds}s"));
     }
@@ -144,11 +147,11 @@ mod tests {
         let mut plan = Plan { command, budget: 50, jobs: 2, ..Plan::default() };
         (plan.timeout, plan.shell, plan.direction) = (Some(60.0), true, Direction::Maximize);
         assert_eq!(
-            run(&plan, &space).unwrap(),
+            run(&plan, &space, "s").unwrap(),
             "racecars run -p x=0:10 --budget 50 --jobs 2 --seed 0 --algorithm race-cars \
-             --maximize last --timeout 60s --shell -- ./sim 'a b' '{x}'"
+             --maximize last --study s-again --timeout 60s --shell -- ./sim 'a b' '{x}'"
         );
         plan.command.clear();
-        assert_eq!(run(&plan, &space), None);
+        assert_eq!(run(&plan, &space, "s"), None);
     }
 }

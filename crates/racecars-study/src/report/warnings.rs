@@ -11,6 +11,8 @@ use serde::Serialize;
 const NAMED: usize = 6;
 /// How near to the end of a range is at its edge, as a share of the range.
 const EDGE: f64 = 0.01;
+/// The share of failures that is worth a warning.
+const MANY: f64 = 0.1;
 
 /// Something to point out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -100,7 +102,7 @@ impl List {
                 "Every evaluation failed",
                 format!("None of {told} gave a value, mostly by {}. {advice}", spell(kind)),
             );
-        } else if share >= 0.2 {
+        } else if share >= MANY {
             let level = if share >= 0.5 { Level::Bad } else { Level::Warn };
             self.add(
                 level,

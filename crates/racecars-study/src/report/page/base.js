@@ -95,8 +95,15 @@ function unpack(text) {
   return places;
 }
 
-/** The value at a place, in words. */
-function valueAt(parameter, place) {
+/** A text that `make` shortens to so many digits until it fits into so many characters. */
+function fitted(make, room) {
+  const texts = [4, 3, 2, 1].map(make);
+  const text = texts.find((text) => text.length <= room) ?? texts[3];
+  return text.length > room + 2 ? `${text.slice(0, Math.max(1, room - 1))}\u2026` : text;
+}
+
+/** The value at a place, in words; a real in so many digits. */
+function valueAt(parameter, place, digits = 4) {
   const { kind, low, high, log, count, labels } = parameter;
   if (labels.length) {
     const index = Math.min(count - 1, Math.floor(place * count));
@@ -113,7 +120,7 @@ function valueAt(parameter, place) {
     const index = Math.min(count - 1, Math.floor(place * count));
     return short(low + (index * (high - low)) / Math.max(1, count - 1), 6);
   }
-  return short(log ? low * Math.exp(place * Math.log(high / low)) : low + place * (high - low), 4);
+  return short(log ? low * Math.exp(place * Math.log(high / low)) : low + place * (high - low), digits);
 }
 
 /** Where to label a parameter's axis, and with what. */

@@ -37,7 +37,7 @@ function chart({ width, height, x, y, label, draw, margin }) {
     axes.append(svg("text", { x: anchor === "end" ? width : u, y: height - m.bottom + 17, "text-anchor": anchor }, text));
   }
   axes.append(svg("line", { class: "axis", x1: m.left, x2: width - m.right, y1: height - m.bottom, y2: height - m.bottom }));
-  if (x.label) axes.append(svg("text", { x: width - m.right, y: height - 2, "text-anchor": "end" }, x.label));
+  if (x.label) axes.append(svg("text", { x: width - m.right, y: height - 4, "text-anchor": "end" }, x.label));
   if (y.label) axes.append(svg("text", { x: m.left, y: m.top - 4, "text-anchor": "start" }, y.label));
   context.save();
   context.beginPath();
@@ -96,6 +96,32 @@ function cross(context, x, y, size, colour) {
   context.stroke();
 }
 
+/** A triangle at the edge, for a value beyond it. */
+function arrow(context, x, y, size, colour) {
+  context.fillStyle = colour;
+  context.beginPath();
+  context.moveTo(x, y - size);
+  context.lineTo(x + size, y + size);
+  context.lineTo(x - size, y + size);
+  context.closePath();
+  context.fill();
+}
+
+/** Failures stand where the worst values do. */
+const failureHeight = (data, m, height) => (data.study.direction === "maximize" ? height - m.bottom - 4 : m.top - 1);
+
+/** A value's height within the chart, and whether it lies beyond. */
+function heightWithin(y, py, value, top, bottom) {
+  const v = y.log && value <= 0 ? bottom + 1 : py(value);
+  return { v: Math.max(top, Math.min(bottom, v)), isBeyond: v < top - 0.5 || v > bottom + 0.5 };
+}
+
+/** A value as a dot, or, beyond the chart, as an arrow. */
+function valueMark(context, u, { v, isBeyond }, bottom, radius, colour) {
+  if (isBeyond) arrow(context, u, v, v >= bottom ? -radius * 1.5 : radius * 1.5, colour);
+  else dot(context, u, v, radius, colour);
+}
+
 /** The axis of values: robust against a few that are far off, logarithmic where that shows more. */
 function valueAxis(data, log, most = 6) {
   const { sample, improvements, best } = data;
@@ -112,15 +138,26 @@ function valueAxis(data, log, most = 6) {
   const canLog = values[0] > 0;
   const wantsLog = canLog && high / low > 200;
   const isLog = canLog && (log === "auto" ? wantsLog : log === "log");
+  // Values far off take little room on a log scale.
+  if (isLog) {
+    if (maximize) low = Math.max(values[0], low / 1e3);
+    else high = Math.min(values[values.length - 1], high * 1e3);
+  }
+  const isCut = values[0] < low || values[values.length - 1] > high;
   if (isLog) {
     if (!(high > low)) [low, high] = [low / 2, high * 2];
     const room = (high / low) ** 0.04;
     [low, high] = [low / room, high * room];
-    return { low, high, log: true, canLog, ticks: logTicks(low, high, most).map((x) => ({ at: x, text: short(x, 3) })) };
+    return { low, high, log: true, canLog, isCut, ticks: logTicks(low, high, most).map((x) => ({ at: x, text: short(x, 3) })) };
   }
+  // Infeasible values that promise more than the best are shown too, as far as they leave room.
+  const broken = sample.value.filter((value, i) => value !== null && sample.status[i] === 1);
+  const span = high - low;
+  if (broken.length && maximize) high = Math.max(high, Math.min(Math.max(...broken), high + 0.5 * span));
+  else if (broken.length) low = Math.min(low, Math.max(Math.min(...broken), low - 0.5 * span));
   const room = high > low ? 0.05 * (high - low) : Math.abs(low) * 0.1 || 1;
   [low, high] = [low - room, high + room];
-  return { low, high, log: false, canLog, ticks: ticks(low, high, most).map((x) => ({ at: x, text: short(x, 5) })) };
+  return { low, high, log: false, canLog, isCut, ticks: ticks(low, high, most).map((x) => ({ at: x, text: short(x, 5) })) };
 }
 
 const outcomeText = (sample, i) => {
@@ -150,15 +187,15 @@ function convergence(data, width, { over, log }) {
       for (let i = 0; i < sample.order.length; i++) {
         const u = px(byTime ? sample.time[i] : sample.order[i] + 1);
         if (sample.status[i] === 2) {
-          cross(context, u, height - m.bottom - 5, 2.5, colours.failed);
-          points.push({ x: u, y: height - m.bottom - 5, text: `trial ${sample.trial[i]}\nfailed` });
+          cross(context, u, failureHeight(data, m, height), 2.5, colours.failed);
+          points.push({ x: u, y: failureHeight(data, m, height), text: `trial ${sample.trial[i]}\nfailed` });
           continue;
         }
         if (sample.value[i] === null) continue;
-        const v = Math.max(m.top, Math.min(height - m.bottom, py(y.log ? Math.max(sample.value[i], y.low) : sample.value[i])));
+        const at = heightWithin(y, py, sample.value[i], m.top, height - m.bottom);
         context.globalAlpha = 0.5;
-        dot(context, u, v, sample.order.length > 1000 ? 1.5 : 2.2, sample.status[i] ? colours.infeasible : colours.value);
-        points.push({ x: u, y: v, text: `trial ${sample.trial[i]}\n${outcomeText(sample, i)}` });
+        valueMark(context, u, at, height - m.bottom, sample.order.length > 1000 ? 1.5 : 2.2, sample.status[i] ? colours.infeasible : colours.value);
+        points.push({ x: u, y: at.v, text: `trial ${sample.trial[i]}\n${outcomeText(sample, i)}` });
       }
       context.globalAlpha = 1;
       context.strokeStyle = colours.best;
@@ -204,15 +241,14 @@ function slice(data, index, width, y) {
         const spread = cell > 0.02 ? (((sample.trial[i] * 0.618034) % 1) - 0.5) * 0.7 * cell : 0;
         const u = px(places[i] + spread);
         if (sample.status[i] === 2) {
-          cross(context, u, height - m.bottom - 4, 2, colours.failed);
-          points.push({ x: u, y: height - m.bottom - 4, text: `${parameter.name} ${valueAt(parameter, places[i])}\nfailed, trial ${sample.trial[i]}` });
+          cross(context, u, failureHeight(data, m, height), 2, colours.failed);
+          points.push({ x: u, y: failureHeight(data, m, height), text: `${parameter.name} ${valueAt(parameter, places[i])}\nfailed, trial ${sample.trial[i]}` });
           continue;
         }
         if (sample.value[i] === null) continue;
-        const value = y.log ? Math.max(sample.value[i], y.low) : sample.value[i];
-        const v = Math.max(m.top, Math.min(height - m.bottom, py(value)));
-        dot(context, u, v, 2, sample.status[i] ? colours.infeasible : shade(sample.order[i] / last));
-        points.push({ x: u, y: v, text: `${parameter.name} ${valueAt(parameter, places[i])}\n${outcomeText(sample, i)}, trial ${sample.trial[i]}` });
+        const at = heightWithin(y, py, sample.value[i], m.top, height - m.bottom);
+        valueMark(context, u, at, height - m.bottom, 2, sample.status[i] ? colours.infeasible : shade(sample.order[i] / last));
+        points.push({ x: u, y: at.v, text: `${parameter.name} ${valueAt(parameter, places[i])}\n${outcomeText(sample, i)}, trial ${sample.trial[i]}` });
       }
       if (best && best.value !== null && parameter.best !== null) {
         diamond(context, px(parameter.best), Math.max(m.top, Math.min(height - m.bottom, py(best.value))), 5);
@@ -287,7 +323,7 @@ function parallel(data, indices, width, zoom) {
   const values = chosen.map((i) => sample.value[i]);
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const height = 340;
-  const m = { top: 44, bottom: 26, left: 34, right: 34 };
+  const m = { top: 44, bottom: 26, left: 34, right: 56 };
   const axes = [null, ...indices];
   const at = (k) => m.left + (k * (width - m.left - m.right)) / (axes.length - 1);
   // Each axis is its whole range, or the part of it that the best tenth takes.
@@ -336,15 +372,25 @@ function parallel(data, indices, width, zoom) {
     const name = k === 0 ? "value" : data.parameters[index].name;
     const room = Math.max(4, Math.floor((width - m.left - m.right) / (axes.length - 1) / 7));
     const cut = name.length > room ? `${name.slice(0, room - 1)}\u2026` : name;
-    const anchor = k === 0 ? "start" : k === axes.length - 1 ? "end" : "middle";
-    const x = k === 0 ? 2 : k === axes.length - 1 ? width - 2 : u;
-    const [bottom, top] = k === 0 ? [short(low, 4), short(high, 4)] : [valueAt(data.parameters[index], extents[k][0]), valueAt(data.parameters[index], extents[k][1] - 1e-9)];
+    const [x, anchor] = k === 0 ? [2, "start"] : [u, "middle"];
     frame.append(svg("line", { class: "axis", x1: u, x2: u, y1: m.top, y2: height - m.bottom }));
     frame.append(svg("text", { x, y: 14, "text-anchor": anchor, style: "fill: var(--ink); font-weight: 600" }, cut));
-    frame.append(svg("text", { x, y: 34, "text-anchor": anchor }, top.slice(0, room)));
-    frame.append(svg("text", { x, y: height - m.bottom + 18, "text-anchor": anchor }, bottom.slice(0, room)));
+    const parameter = k > 0 ? data.parameters[index] : null;
+    const [from, to] = extents[k];
+    const cells = parameter && parameter.count ? parameter.count * (to - from) : Infinity;
+    if (cells <= 8.01) {
+      // Few values: each is named where it stands, beside its axis.
+      for (const { place: p, text } of marks(parameter, parameter.count)) {
+        if (p < from || p > to) continue;
+        frame.append(svg("text", { class: "halo", x: u + 6, y: up((p - from) / (to - from)) + 4 }, fitted(() => text, Math.min(room - 1, 12))));
+      }
+      return;
+    }
+    const end = (p, value) => fitted((digits) => (k === 0 ? short(value, digits) : valueAt(parameter, p, digits)), room);
+    frame.append(svg("text", { x, y: 34, "text-anchor": anchor }, end(to - 1e-9, high)));
+    frame.append(svg("text", { x, y: height - m.bottom + 18, "text-anchor": anchor }, end(from + 1e-9, low)));
   });
-  node.append(frame, canvas);
+  node.append(canvas, frame);
   const words = (i) => [`trial ${sample.trial[i]}: ${short(sample.value[i], 6)}`, ...indices.slice(0, 12).map((index) => `${data.parameters[index].name} ${valueAt(data.parameters[index], data.places[index * rows + i])}`)].join("\n");
   const points = chosen.flatMap((i) => axes.map((_, k) => ({ x: at(k), y: up(place(i, k)), text: words(i), i })));
   explore(node, points, (point) => draw(point ? point.i : null));

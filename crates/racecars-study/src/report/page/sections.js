@@ -56,7 +56,7 @@ function renderTiles(data) {
     tile("Evaluations", whole(state.told), study.budget ? `of ${whole(study.budget)} planned` : "no budget set", study.budget ? bar : null),
     tile("Failed", whole(state.failed), state.told ? percent(failed) + (state.infeasible ? `, ${whole(state.infeasible)} infeasible` : "") : ""),
     tile("Running time", duration(state.seconds), rate ? `${short(rate, 3)} per second${left > 1 ? `, ${duration(left)} left` : ""}` : ""),
-    tile("Since improvement", state.since === null ? "none" : whole(state.since), "evaluations"),
+    tile("Since improvement", state.since === null ? "none" : whole(state.since), state.since === null ? "no value yet" : "evaluations"),
   );
 }
 
@@ -100,7 +100,7 @@ function convergenceSection(data, width) {
       radios("over", "Over", [["evaluations", "evaluations"], ["time", "time"]]),
       y && y.canLog ? radios("log", "Scale", [["auto", "automatic"], ["linear", "linear"], ["log", "log"]]) : null),
     drawn || nothing("No value yet."),
-    drawn && legend(["line", "best", "best so far"], ["", "value", "an evaluation"], data.state.infeasible && ["", "infeasible", "infeasible"], data.state.failed && ["cross", "failed", "failed (at the bottom)"]));
+    drawn && legend(["line", "best", "best so far"], ["", "value", "an evaluation"], data.state.infeasible && ["", "infeasible", "infeasible"], data.state.failed && ["cross", "failed", `failed (at the ${data.study.direction === "maximize" ? "bottom" : "top"})`], drawn && valueAxis(data, choices.log).isCut && ["triangle", "value", "beyond the scale"]));
 }
 
 function bestSection(data) {
@@ -130,7 +130,7 @@ function bestSection(data) {
 function importanceSection(data, shown) {
   const { possible, explained, used, parameters } = data.importance;
   const text = possible
-    ? `The share of the differences between similar evaluations that each parameter explains. Outcomes are ranked, each is compared with those that share most parameters with it among the evaluations before and after it, and an additive model of what changed is fitted one parameter at a time. Together they explain ${percent(explained)}, from ${whole(used)} evaluations; the rest is noise or interplay.${data.parameters.some((p) => p.importance === 0 && !p.idle) ? " Not seen: it did not change often enough to tell." : ""}`
+    ? `How much of the difference between similar evaluations comes from each parameter. Together they explain ${percent(explained)}, from ${whole(used)} evaluations; the rest is noise or interplay.${data.parameters.some((p) => p.importance === 0 && !p.idle) ? " Not seen: it did not change often enough to tell." : ""}`
     : null;
   if (!possible) return section("importance", "Importance", null, nothing("Importance needs some forty evaluations that gave a value."));
   const most = Math.max(...data.parameters.map((p) => p.importance || 0), 1e-9);
@@ -164,7 +164,7 @@ function slicesSection(data, shown, width) {
   for (const tick of y.ticks) tick.text = y.log && tick.at < 0.01 ? tick.at.toExponential(0).replace("-", MINUS) : short(tick.at, 3);
   return section("slices", "Slices", "Values over one parameter at a time. Where the cloud bends, the parameter matters; where it is flat, it does not.",
     multiples(shown, width, (i, each) => slice(data, i, each, y), (i) => [el("h3", {}, data.parameters[i].name), el("span", {}, importanceText(data, i))]),
-    legend(["ramp", "", "early to late"], ["diamond", "best", "best"], data.state.infeasible && ["", "infeasible", "infeasible"], data.state.failed && ["cross", "failed", "failed"]));
+    legend(["ramp", "", "early to late"], ["diamond", "best", "best"], data.state.infeasible && ["", "infeasible", "infeasible"], data.state.failed && ["cross", "failed", "failed"], y.isCut && ["triangle", "value", "beyond the scale"]));
 }
 
 function regionSection(data, shown, width) {
@@ -172,7 +172,7 @@ function regionSection(data, shown, width) {
   const isRegion = region && region.source === "region";
   const share = isRegion ? region.share[region.share.length - 1] : null;
   const text = !region ? "What was tried of each parameter, over time."
-    : isRegion ? `The region that the search confined itself to, over evaluations, found by replaying the study. It shrinks around the best point; at the end it kept ${percent(share, share < 0.1 ? 1 : 0)} of every range. Of choices without an order it keeps a random part.`
+    : isRegion ? `The region that the search confined itself to, over evaluations, found by replaying the study. It shrinks around the best point; at the end it kept ${percent(share, share < 0.1 ? 1 : 0)} of every range.${data.parameters.some((parameter) => !parameter.ordered) ? " Of choices without an order it keeps a random part." : ""}`
     : "The range of nine tenths of what was tried, over evaluations.";
   return section("region", "Region", text,
     multiples(shown, width, (i, each) => regionChart(data, i, each), (i) => [el("h3", {}, data.parameters[i].name), el("span", {}, regionText(data, i))]),
@@ -197,7 +197,7 @@ function parallelSection(data, shown, width) {
   const zoom = choices.axes === "auto" ? (isNarrow(data, axes) ? "zoomed" : "whole") : choices.axes;
   const drawn = parallel(data, axes, width, zoom === "zoomed");
   const count = data.sample.tenth.reduce((sum, x) => sum + x, 0);
-  return section("tenth", "The best tenth", drawn ? `The ${whole(count)} ${count < data.state.values / 11 ? "(a sample) of the " : ""}best evaluations, each a line through ${axes.length < shown.length ? `the first ${axes.length} parameters` : "its parameters"}. Where lines meet, good points agree.` : null,
+  return section("tenth", "The best tenth", drawn ? `${count < data.state.values / 11 ? `${whole(count)} of the ${whole(data.state.values / 10)}` : `The ${whole(count)}`} best evaluations, each a line through ${axes.length < shown.length ? `the first ${axes.length} parameters` : "its parameters"}. Where lines meet, good points agree.` : null,
     drawn && el("div", { class: "controls" }, radios("axes", "Axes", [["whole", "whole ranges"], ["zoomed", "where the best are"]], zoom)),
     drawn || nothing("This needs some more evaluations."),
     drawn && legend(["ramp", "", "good to better"], ["line", "best", "best of them"]));
@@ -236,7 +236,8 @@ function copyable(title, text) {
     }
     setTimeout(() => (button.textContent = "Copy"), 1500);
   } }, "Copy");
-  const pre = el("pre", {}, text);
+  // Lines break between words only: a flag cut in two is hard to read.
+  const pre = el("pre", {}, text.split(/(\s+)/).map((word) => (/^\S{1,40}$/.test(word) ? el("span", { class: "word" }, word) : word)));
   return [el("div", { class: "copy" }, el("h3", {}, title), button), pre];
 }
 
@@ -245,15 +246,17 @@ function reproduceSection(data) {
   const point = (chosen) => JSON.stringify(chosen.point, null, 1).replace(/\n {2,}/g, " ").replace(/\n ?\]/g, "]");
   const other = recommended && best && recommended.trial !== best.trial;
   const settings = [`racecars ${study.version}`, `algorithm ${study.algorithm}`, `seed ${study.seed}`, `budget ${study.budget}`, `jobs ${study.jobs}`, study.deterministic ? "deterministic" : "not deterministic"];
-  return section("reproduce", "Reproduce", study.deterministic || study.jobs === 1
+  const again = study.deterministic || study.jobs === 1
     ? "The same settings and seed give the same run, as long as the program does."
-    : "With several jobs the order of evaluations depends on their times; with --deterministic the same seed gives the same run.",
+    : "With several jobs the order of evaluations depends on their times; with --deterministic the same seed gives the same run.";
+  return section("reproduce", "Reproduce", `${study.base ? `Commands are for the folder ${study.base}. ` : ""}${again}`,
     other && recommended.command ? copyable(`The recommended command (trial ${recommended.trial})`, recommended.command) : null,
     best && best.command ? copyable(`The best command (trial ${best.trial})`, best.command) : null,
     other ? copyable(`The recommended point (trial ${recommended.trial})`, point(recommended)) : null,
     best ? copyable(`The best point (trial ${best.trial})`, point(best)) : null,
     study.run ? copyable("The study, from the beginning", study.run) : null,
-    study.state === "stopped" ? null : copyable("To go on with it", study.continue),
+    data.state.stop === "evaluations" ? copyable("To go on with twice the budget", `${study.continue} --budget ${2 * study.budget}`)
+      : ["target", "exhausted"].includes(data.state.stop) ? null : copyable("To go on with it", study.continue),
     copyable("Settings", settings.join("\n")));
 }
 
