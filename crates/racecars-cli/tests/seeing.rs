@@ -57,6 +57,16 @@ fn what_cannot_be_shown_is_said_clearly() {
     assert!(error(here, "export --to excel").contains("`excel` is not one of csv, json, optuna"));
     let refused = error(here, "watch --addr 0.0.0.0:0");
     assert!(refused.contains("--allow-remote") && refused.contains("127.0.0.1"), "{refused}");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let refused = error(here, &format!("watch --addr {address}"));
+    assert!(refused.contains(&format!("cannot listen at {address}")), "{refused}");
+    text(here, "run -p x=0:10 --budget 5 -- echo {x}");
+    for command in ["export --to csv", "report"] {
+        let refused = error(here, &format!("{command} --out nowhere/page"));
+        assert!(refused.contains("cannot write") && refused.contains("nowhere/page"), "{refused}");
+    }
+    std::fs::remove_dir_all(here.join("racecars-study")).unwrap();
     std::fs::write(here.join("journal.jsonl"), "nonsense\n").unwrap();
     assert!(error(here, "report .").contains("line 1: not the journal of a study"));
 }

@@ -133,6 +133,7 @@ function importanceSection(data, shown) {
     ? `How much of the difference between similar evaluations comes from each parameter. Together they explain ${percent(explained)}, from ${whole(used)} evaluations; the rest is noise or interplay.${data.parameters.some((p) => p.importance === 0 && !p.idle) ? " Not seen: it did not change often enough to tell." : ""}`
     : null;
   if (!possible) return section("importance", "Importance", null, nothing("Importance needs some forty evaluations that gave a value."));
+  if (!explained) return section("importance", "Importance", null, nothing("No effect of a parameter stands out yet from noise and interplay."));
   const most = Math.max(...data.parameters.map((p) => p.importance || 0), 1e-9);
   const bars = shown.flatMap((i) => {
     const { name, importance } = data.parameters[i];
@@ -214,7 +215,7 @@ function failureSection(data, width) {
     }))));
   return section("failures", "Failures", data.state.retried ? `${whole(data.state.retried)} evaluations were tried more than once.` : null,
     failureChart(data, width),
-    legend(["block", "failed", "failed"], data.state.infeasible && ["block", "infeasible", "infeasible"]),
+    legend(data.state.failed && ["block", "failed", "failed"], data.state.infeasible && ["block", "infeasible", "infeasible"]),
     rows.length ? el("table", { style: { marginTop: "1rem" } }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Kind"), el("th", { scope: "col", class: "number" }, "Count"), el("th", { scope: "col", class: "number" }, "Share"), el("th", { scope: "col", style: { width: "60%" } }, "Examples"))), el("tbody", {}, rows)) : null);
 }
 
