@@ -129,10 +129,13 @@ impl Export {
             }
         };
         if let Some(first) = exported.damaged.first() {
-            let count = exported.damaged.len();
-            eprintln!(
-                "warning: {count} damaged lines of the journal were left out, the first line {first}"
-            );
+            let lines = match exported.damaged.len() {
+                1 => format!("line {first} of the journal is damaged and was"),
+                count => {
+                    format!("{count} lines of the journal, from {first} on, are damaged and were")
+                }
+            };
+            eprintln!("warning: {lines} left out");
         }
         Ok(ExitCode::SUCCESS)
     }
