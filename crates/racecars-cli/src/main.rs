@@ -25,6 +25,8 @@ struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   racecars run -p x=0:10 -p n=1..64 --budget 200 -- ./sim --x {x} --n {n}    optimize a program
+  racecars report                                      a page about how it went
+  racecars watch                                       the same page, live
   racecars solve ackley --dim 500                      find a minimum, see how it came down
   racecars solve shifted-rastrigin --dim 50 --json     the same for programs
   racecars bench --problem ackley,levy --dim 50,500 --budget 30n \\
@@ -41,6 +43,9 @@ enum Command {
     Check(commands::check::Check),
     Ask(commands::by_hand::Ask),
     Tell(commands::by_hand::Tell),
+    Report(commands::seeing::Report),
+    Watch(commands::seeing::WatchStudy),
+    Export(commands::seeing::Export),
     Solve(commands::solve::Solve),
     Bench(commands::bench::Bench),
     Overhead(commands::overhead::Overhead),
@@ -56,6 +61,9 @@ fn main() -> ExitCode {
         Command::Check(check) => check.run(),
         Command::Ask(ask) => ask.run(),
         Command::Tell(tell) => tell.run(),
+        Command::Report(report) => report.run(),
+        Command::Watch(watch) => watch.run(),
+        Command::Export(export) => export.run(),
         Command::Solve(solve) => solve.run(),
         Command::Bench(bench) => bench.run(),
         Command::Overhead(overhead) => overhead.run(),

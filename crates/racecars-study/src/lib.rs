@@ -23,7 +23,8 @@
 //!
 //! What is where: [`Parameter`], [`Settings`] and [`Plan`] are what is asked for; `command`, `process`
 //! and `extract` are one run of the program; [`journal`] is what is kept; `desk` is the optimizer with
-//! its journal; `session` is the loop with its workers.
+//! its journal; `session` is the loop with its workers. What came of it is seen by [`report`], [`watch`]
+//! and [`export`], which follow the journal by [`trace`] and touch nothing.
 
 mod budget;
 mod command;
@@ -31,6 +32,7 @@ mod config;
 mod desk;
 mod error;
 mod evaluate;
+pub mod export;
 mod extract;
 pub mod journal;
 mod lock;
@@ -42,11 +44,14 @@ mod plan;
 pub mod process;
 mod queue;
 mod record;
+pub mod report;
 mod session;
 mod study;
 mod summary;
 mod text;
+pub mod trace;
 pub mod units;
+pub mod watch;
 
 pub use budget::Budget;
 pub use config::{EXAMPLE, Settings};

@@ -9,6 +9,7 @@ pub(crate) mod overhead;
 pub(crate) mod paper;
 pub(crate) mod problem;
 pub(crate) mod run;
+pub(crate) mod seeing;
 pub(crate) mod solve;
 mod study_arguments;
 pub(crate) mod theory;

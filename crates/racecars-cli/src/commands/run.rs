@@ -6,7 +6,7 @@ use crate::live::Live;
 use crate::output::{print, print_json};
 use clap::Args;
 use racecars::Value;
-use racecars_study::{Chosen, Direction, Study, Summary, units};
+use racecars_study::{Chosen, Direction, Study, Summary, report, units};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -69,10 +69,18 @@ impl Run {
         let summary = study.run(&interrupt, &mut |status| live.show(status));
         live.finish();
         let summary = summary?;
+        let page = study.folder().join("report.html");
+        // The result does not depend on a page about it.
+        let reported = report::write(study.folder(), &page);
         if self.json {
             print_json(&summary)?;
         } else {
             show(&summary, &study)?;
+        }
+        match reported {
+            Err(error) => eprintln!("warning: no report: {error}"),
+            Ok(()) if self.json => {}
+            Ok(()) => print(format!("report       {}", page.display()))?,
         }
         Ok(match summary.stop {
             "interrupted" => ExitCode::from(INTERRUPTED),

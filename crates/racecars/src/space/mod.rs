@@ -221,13 +221,38 @@ impl Space {
 
     /// What coordinate `index` is called: its name, with its place in brackets within an array.
     pub fn coordinate_name(&self, index: usize) -> String {
-        let entry = match self.inner.entry_of.get(index) {
-            Some(&entry) => &self.inner.entries[entry as usize],
-            None => &self.inner.entries[0],
-        };
+        let entry = self.entry_at(index);
         match entry.count {
             None => entry.name.clone(),
             Some(_) => format!("{}[{}]", entry.name, index - entry.offset),
+        }
+    }
+
+    /// The value that an encoded coordinate stands for.
+    ///
+    /// ```
+    /// use racecars::{Space, Value};
+    ///
+    /// let space = Space::builder().integer("n", 5, 9).categorical("mode", ["a", "b"]).build()?;
+    /// assert_eq!(space.decode_coordinate(0, 2.0), Value::from(7));
+    /// assert_eq!(space.encode_coordinate(1, &Value::from("b"))?, 1.0);
+    /// # Ok::<(), racecars::Error>(())
+    /// ```
+    pub fn decode_coordinate(&self, index: usize, code: f64) -> Value {
+        self.entry_at(index).domain.decode(code)
+    }
+
+    /// The encoding of a value of coordinate `index`.
+    pub fn encode_coordinate(&self, index: usize, value: &Value) -> Result<f64> {
+        self.entry_at(index).domain.encode(value).map_err(|what| {
+            Error::point(format!("coordinate `{}`: {what}", self.coordinate_name(index)))
+        })
+    }
+
+    fn entry_at(&self, index: usize) -> &Entry {
+        match self.inner.entry_of.get(index) {
+            Some(&entry) => &self.inner.entries[entry as usize],
+            None => &self.inner.entries[0],
         }
     }
 
@@ -345,10 +370,7 @@ impl Space {
                 }
             };
             for (i, (slot, value)) in slots.iter_mut().zip(values).enumerate() {
-                *slot = entry.domain.encode(value).map_err(|what| {
-                    let coordinate = self.coordinate_name(entry.offset + i);
-                    Error::point(format!("coordinate `{coordinate}`: {what}"))
-                })?;
+                *slot = self.encode_coordinate(entry.offset + i, value)?;
             }
         }
         match self.entries().iter().find(|e| point[e.offset].is_nan()) {

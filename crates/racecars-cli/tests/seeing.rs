@@ -1,0 +1,72 @@
+//! `racecars report`, `watch` and `export` as a user meets them.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn racecars(folder: &Path, arguments: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_racecars"))
+        .args(arguments.split_whitespace())
+        .current_dir(folder)
+        .output()
+        .unwrap()
+}
+
+fn text(folder: &Path, arguments: &str) -> String {
+    let output = racecars(folder, arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn error(folder: &Path, arguments: &str) -> String {
+    let output = racecars(folder, arguments);
+    assert!(!output.status.success(), "`{arguments}` was accepted");
+    assert!(output.stdout.is_empty());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn a_study_is_reported_at_its_end_and_on_request_and_exported() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let shown = text(here, "run -p x=0:10 --budget 30 --jobs 2 -- echo {x}");
+    assert!(shown.contains("report       ") && shown.contains("report.html"), "{shown}");
+    let page = std::fs::read_to_string(here.join("racecars-study/report.html")).unwrap();
+    assert!(page.contains("<title>racecars-study · racecars</title>"));
+    assert_eq!(text(here, "report --out page.html"), "wrote page.html\n");
+    assert!(here.join("page.html").exists());
+    // The folder, the one around it, and from inside.
+    for study in ["racecars-study", "."] {
+        assert_eq!(text(here, &format!("export {study} --to csv")).lines().count(), 31);
+    }
+    assert_eq!(text(&here.join("racecars-study"), "export --to csv").lines().count(), 31);
+    let document: serde_json::Value =
+        serde_json::from_str(&text(here, "export --to json")).unwrap();
+    assert_eq!(document["trials"].as_array().unwrap().len(), 30);
+    assert_eq!(text(here, "export --to optuna --out log"), "wrote log (30 trials)\n");
+}
+
+#[test]
+fn what_cannot_be_shown_is_said_clearly() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let missing = "there is no study in racecars-study; `racecars run` begins one";
+    assert!(error(here, "report").contains(missing));
+    assert!(error(here, "export --to csv").contains(missing));
+    assert!(error(here, "export --to excel").contains("`excel` is not one of csv, json, optuna"));
+    let refused = error(here, "watch --addr 0.0.0.0:0");
+    assert!(refused.contains("--allow-remote") && refused.contains("127.0.0.1"), "{refused}");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let refused = error(here, &format!("watch --addr {address}"));
+    assert!(refused.contains(&format!("cannot listen at {address}")), "{refused}");
+    text(here, "run -p x=0:10 --budget 5 -- echo {x}");
+    for command in ["export --to csv", "report"] {
+        let refused = error(here, &format!("{command} --out nowhere/page"));
+        assert!(refused.contains("cannot write") && refused.contains("nowhere/page"), "{refused}");
+    }
+    std::fs::remove_dir_all(here.join("racecars-study")).unwrap();
+    std::fs::write(here.join("journal.jsonl"), "nonsense\n").unwrap();
+    assert!(error(here, "report .").contains("line 1: not the journal of a study"));
+}

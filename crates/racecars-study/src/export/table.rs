@@ -1,0 +1,67 @@
+//! The table: comma-separated values, one row per trial, quoted as RFC 4180 says.
+
+use super::{Trial, each_trial, moment};
+use crate::outcome::Verdict;
+use crate::trace::Reader;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+const COLUMNS: &str = "trial,state,value,violation,detail,attempts,seconds,worker,asked,ended";
+
+/// Writes the table; the parameters come last.
+pub(super) fn write(reader: &mut Reader, out: &mut dyn Write) -> io::Result<u64> {
+    let space = reader.space().clone();
+    write!(out, "{COLUMNS}")?;
+    for i in 0..space.dimension() {
+        write!(out, ",{}", quoted(&space.coordinate_name(i)))?;
+    }
+    writeln!(out)?;
+    each_trial(reader, |trial| {
+        write_outcome(trial, out)?;
+        let params: Map<String, Value> = serde_json::from_str(trial.params.get())?;
+        for entry in space.entries() {
+            match params.get(entry.name()) {
+                Some(Value::Array(values)) => {
+                    values.iter().try_for_each(|value| write!(out, ",{}", cell(value)))?;
+                }
+                Some(value) => write!(out, ",{}", cell(value))?,
+                None => entry.range().try_for_each(|_| write!(out, ","))?,
+            }
+        }
+        writeln!(out)
+    })
+}
+
+fn write_outcome(trial: &Trial, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "{},{},", trial.trial, quoted(trial.state()))?;
+    let asked = moment(trial.asked);
+    let Some(end) = &trial.end else {
+        return write!(out, ",,,,,,{asked},");
+    };
+    match &end.outcome {
+        Verdict::Value { value } => write!(out, "{value},,")?,
+        Verdict::Infeasible { infeasible, value: Some(value) } => {
+            write!(out, "{value},{infeasible},")?;
+        }
+        Verdict::Infeasible { infeasible, value: None } => write!(out, ",{infeasible},")?,
+        Verdict::Failed { detail, .. } => write!(out, ",,{}", quoted(detail))?,
+    }
+    let ended = moment(end.at);
+    write!(out, ",{},{},{},{asked},{ended}", end.attempts, end.seconds, end.worker)
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::String(text) => quoted(text).into_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn quoted(text: &str) -> Cow<'_, str> {
+    if text.contains([',', '"', '\n', '\r']) {
+        Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
+    } else {
+        Cow::Borrowed(text)
+    }
+}

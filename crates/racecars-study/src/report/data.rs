@@ -1,0 +1,351 @@
+//! What the page is given: everything that it draws, thinned so that it stays small whatever the size
+//! of the study.
+
+use super::digest::{Digest, Failures, Status};
+use super::importance::{Importance, importance};
+use super::places::{self, Range};
+use super::regions::{self, Region};
+use super::reproduce;
+use super::timeline::{Timeline, timeline};
+use super::warnings::{self, Warning, warnings};
+use crate::outcome::Verdict;
+use racecars::{Axis, Rank};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// How many parameters the page has, by importance.
+const PARAMETERS: usize = 500;
+/// How many evaluations the page has, and how many places of theirs.
+const ROWS: usize = 3000;
+const PLACES: usize = 600_000;
+/// How many of the best tenth are drawn.
+const BEST: usize = 250;
+/// How many improvements, and how many pieces of time for failures.
+const IMPROVEMENTS: usize = 1000;
+const PIECES: usize = 60;
+
+/// The data of a page.
+#[derive(Debug, Serialize)]
+pub(super) struct Data {
+    generated: u64,
+    study: Value,
+    state: Value,
+    best: Option<Value>,
+    recommended: Option<Value>,
+    warnings: Vec<Warning>,
+    parameters: Vec<Parameter>,
+    importance: Value,
+    sample: Sample,
+    improvements: Vec<(u64, f64, f64)>,
+    region: Value,
+    failures: Value,
+    timeline: Timeline,
+}
+
+#[derive(Debug, Serialize)]
+struct Parameter {
+    name: String,
+    #[serde(flatten)]
+    range: Range,
+    importance: Option<f64>,
+    /// Whether it can be said to have no effect.
+    idle: bool,
+    /// Where the best point stands.
+    best: Option<f32>,
+}
+
+/// Evaluations with their points: those of the best tenth, and an even choice of all.
+#[derive(Debug, Default, Serialize)]
+struct Sample {
+    trial: Vec<u64>,
+    order: Vec<u64>,
+    time: Vec<f64>,
+    value: Vec<Option<f64>>,
+    /// 0 for a value, 1 for an infeasible point, 2 for a failure.
+    status: Vec<u8>,
+    /// Whether it is drawn among the best tenth.
+    tenth: Vec<u8>,
+    /// The places, parameter by parameter.
+    places: String,
+}
+
+impl Data {
+    /// The page's data of a study, or of one that has not begun.
+    pub(super) fn new(digest: Option<&Digest>, name: &str, now: u64) -> Data {
+        let Some(digest) = digest else {
+            return Data {
+                generated: now,
+                study: json!({ "name": name, "begun": false }),
+                state: json!({ "state": "waiting", "told": 0 }),
+                best: None,
+                recommended: None,
+                warnings: Vec::new(),
+                parameters: Vec::new(),
+                importance: Value::Null,
+                sample: Sample::default(),
+                improvements: Vec::new(),
+                region: Value::Null,
+                failures: Value::Null,
+                timeline: Timeline::default(),
+            };
+        };
+        let importance = measure(digest);
+        let shown = shown(digest, &importance);
+        let timeline = timeline(digest);
+        Data {
+            generated: now,
+            study: study(digest),
+            state: state(digest),
+            best: best(digest),
+            recommended: recommended(digest),
+            warnings: warnings(digest, &importance, timeline.busy),
+            parameters: parameters(digest, &importance, &shown),
+            importance: json!({
+                "possible": !importance.shares.is_empty(),
+                "explained": importance.explained(),
+                "used": importance.used,
+                "parameters": digest.space.dimension(),
+            }),
+            sample: sample(digest, &shown),
+            improvements: improvements(digest),
+            region: region(digest, &shown),
+            failures: failures(digest),
+            timeline,
+        }
+    }
+}
+
+/// A number with so many significant digits.
+pub(super) fn digits(x: f64, count: usize) -> f64 {
+    format!("{x:.*e}", count.saturating_sub(1)).parse().unwrap_or(x)
+}
+
+fn study(digest: &Digest) -> Value {
+    let plan = &digest.plan;
+    json!({
+        "name": digest.name,
+        "begun": true,
+        "algorithm": plan.algorithm,
+        "seed": plan.seed,
+        "budget": plan.budget,
+        "direction": plan.direction,
+        "deterministic": plan.deterministic,
+        "jobs": plan.jobs,
+        "started": plan.started,
+        "dimension": digest.space.dimension(),
+        "version": env!("CARGO_PKG_VERSION"),
+        "base": plan.base,
+        "run": reproduce::run(plan, &digest.space, &digest.name),
+        "continue": reproduce::go_on(&digest.folder),
+    })
+}
+
+fn state(digest: &Digest) -> Value {
+    let count = |status| digest.trials.iter().filter(|trial| trial.status == status).count();
+    let told = digest.trials.len();
+    json!({
+        "state": if digest.stop.is_some() { "stopped" } else { "running" },
+        "stop": digest.stop,
+        "told": told,
+        "pending": digest.pending.len(),
+        "values": count(Status::Value),
+        "infeasible": count(Status::Infeasible),
+        "failed": count(Status::Failed),
+        "retried": digest.retried,
+        "seconds": digest.elapsed(),
+        "sessions": digest.sessions.len(),
+        "last": digest.sessions.last().map(|session| session.end),
+        "since": digest.record.best.as_ref().map(|_| told as u64 - 1 - digest.best_order),
+    })
+}
+
+fn assignments(digest: &Digest, point: &[f64]) -> Vec<(String, String)> {
+    let space = &digest.space;
+    let value = |i: usize| space.decode_coordinate(i, point[i]).to_string();
+    (0..point.len().min(PARAMETERS)).map(|i| (space.coordinate_name(i), value(i))).collect()
+}
+
+fn best(digest: &Digest) -> Option<Value> {
+    let best = digest.record.best.as_ref()?;
+    let (value, violation) = match best.verdict {
+        Verdict::Value { value } => (Some(value), None),
+        Verdict::Infeasible { infeasible, value } => (value, Some(infeasible)),
+        Verdict::Failed { .. } => (None, None),
+    };
+    Some(json!({
+        "trial": best.trial,
+        "order": digest.best_order,
+        "value": value,
+        "violation": violation,
+        "assignments": assignments(digest, &best.point),
+        "point": digest.space.view(&best.point),
+        "command": reproduce::command(digest, best.trial, &best.point),
+    }))
+}
+
+/// The trial that is best by fresh values, where leading points were evaluated again.
+fn recommended(digest: &Digest) -> Option<Value> {
+    let (leader, value) = digest.record.recommended()?;
+    Some(json!({
+        "trial": leader.trial,
+        "value": value,
+        "count": digest.repeats.get(&leader.trial).map_or(0, Vec::len),
+        "point": digest.space.view(&leader.point),
+        "command": reproduce::command(digest, leader.trial, &leader.point),
+    }))
+}
+
+/// The importance of the parameters, from the sample's outcomes; infeasible points count as worse than
+/// feasible ones.
+fn measure(digest: &Digest) -> Importance {
+    let kept = &digest.kept;
+    let space = &digest.space;
+    let rows: Vec<usize> = (0..kept.rows())
+        .filter(|&row| digest.trials[kept.order(row) as usize].status != Status::Failed)
+        .collect();
+    let ranks: Vec<Rank> =
+        rows.iter().map(|&row| digest.trials[kept.order(row) as usize].rank).collect();
+    let mut sorted = ranks.clone();
+    sorted.sort();
+    sorted.dedup();
+    let cost: Vec<f64> =
+        ranks.iter().map(|rank| sorted.partition_point(|other| other < rank) as f64).collect();
+    let values = |j: usize| match space.axis(j) {
+        Axis::Ordered { log_from: Some(_), .. } => None,
+        axis => axis.count().and_then(|count| usize::try_from(count).ok()),
+    };
+    importance(&cost, kept.tracked(), |i, j| kept.row(rows[i])[j], values)
+}
+
+/// The parameters on the page: the most important first, then in their own order.
+fn shown(digest: &Digest, importance: &Importance) -> Vec<usize> {
+    let share = |i: usize| importance.shares.get(i).copied().unwrap_or(0.0);
+    let mut shown: Vec<usize> = (0..digest.kept.tracked()).collect();
+    shown.sort_by(|&a, &b| share(b).total_cmp(&share(a)).then(a.cmp(&b)));
+    shown.truncate(PARAMETERS);
+    shown
+}
+
+fn parameters(digest: &Digest, importance: &Importance, shown: &[usize]) -> Vec<Parameter> {
+    let space = &digest.space;
+    let entries: Vec<_> = places::entries(space).take(digest.kept.tracked()).collect();
+    let best = |i: usize| {
+        let best = digest.record.best.as_ref()?;
+        Some(places::place(space.axis(i), best.point[i]) as f32)
+    };
+    (shown.iter())
+        .map(|&i| Parameter {
+            name: space.coordinate_name(i),
+            range: Range::of(entries[i].domain(), space.axis(i)),
+            importance: importance.shares.get(i).map(|&share| digits(share, 3)),
+            idle: importance.is_idle(i),
+            best: best(i),
+        })
+        .collect()
+}
+
+fn sample(digest: &Digest, shown: &[usize]) -> Sample {
+    let (kept, trials) = (&digest.kept, &digest.trials);
+    let trial = |row: usize| &trials[kept.order(row) as usize];
+    // The best tenth of all evaluations that gave a value, as far as their points are kept.
+    let mut ranks: Vec<Rank> = (trials.iter())
+        .filter(|trial| trial.status == Status::Value)
+        .map(|trial| trial.rank)
+        .collect();
+    ranks.sort();
+    let bar = ranks.len().div_ceil(10).checked_sub(1).and_then(|last| ranks.get(last));
+    let mut tenth: Vec<usize> = (0..kept.rows())
+        .filter(|&row| {
+            trial(row).status == Status::Value && bar.is_some_and(|b| trial(row).rank <= *b)
+        })
+        .collect();
+    // Ties with the last of the tenth would make it more than a tenth.
+    tenth.sort_by_key(|&row| trial(row).rank);
+    tenth.truncate((kept.rows() / 10).max(5));
+    let tenth = evenly(&tenth, BEST);
+    let room = (PLACES / shown.len().max(1)).clamp(tenth.len(), ROWS);
+    let all: Vec<usize> = (0..kept.rows()).collect();
+    let mut rows = evenly(&all, room - tenth.len().min(room));
+    rows.extend(&tenth);
+    rows.sort_unstable();
+    rows.dedup();
+    let is_best: std::collections::HashSet<usize> = tenth.into_iter().collect();
+    let mut sample = Sample::default();
+    for &row in &rows {
+        let trial = trial(row);
+        sample.trial.push(trial.trial);
+        sample.order.push(kept.order(row));
+        sample.time.push(digits(digest.clock(trial.end), 6));
+        sample.value.push(trial.value.is_finite().then(|| digits(trial.value, 6)));
+        sample.status.push(match trial.status {
+            Status::Value => 0,
+            Status::Infeasible => 1,
+            Status::Failed => 2,
+        });
+        sample.tenth.push(u8::from(is_best.contains(&row)));
+    }
+    sample.places =
+        places::pack(shown.iter().flat_map(|&i| rows.iter().map(move |&row| kept.row(row)[i])));
+    sample
+}
+
+/// At most so many of a list, evenly, with the first and the last.
+fn evenly<T: Copy>(list: &[T], most: usize) -> Vec<T> {
+    if list.len() <= most {
+        return list.to_vec();
+    }
+    (0..most).map(|i| list[i * (list.len() - 1) / (most.max(2) - 1)]).collect()
+}
+
+fn improvements(digest: &Digest) -> Vec<(u64, f64, f64)> {
+    let time = |order: u64| digest.clock(digest.trials[order as usize].end);
+    (evenly(&digest.improvements, IMPROVEMENTS).into_iter())
+        .map(|(order, value)| (order, digits(time(order), 6), digits(value, 9)))
+        .collect()
+}
+
+fn region(digest: &Digest, shown: &[usize]) -> Value {
+    let replayed = digest.replay.regions();
+    let (source, regions) = match replayed.is_empty() {
+        false => ("region", replayed.to_vec()),
+        true => ("proposals", regions::proposals(&digest.kept)),
+    };
+    if regions.is_empty() {
+        return Value::Null;
+    }
+    let pack = |side: fn(&Region) -> &Vec<f32>| {
+        places::pack(shown.iter().flat_map(|&i| regions.iter().map(move |r| side(r)[i])))
+    };
+    json!({
+        "source": source,
+        "told": regions.iter().map(|region| region.told).collect::<Vec<_>>(),
+        "share": regions.iter().map(|region| digits(region.share, 4)).collect::<Vec<_>>(),
+        "low": pack(|region| &region.low),
+        "high": pack(|region| &region.high),
+    })
+}
+
+fn failures(digest: &Digest) -> Value {
+    let kinds: Vec<Value> = (digest.failures.iter())
+        .map(|(kind, Failures { count, examples })| {
+            json!({ "kind": kind, "words": warnings::spell(kind), "count": count,
+                    "examples": examples })
+        })
+        .collect();
+    let told = digest.trials.len();
+    let pieces = told.min(PIECES);
+    let over: Vec<[usize; 3]> = (0..pieces)
+        .map(|i| {
+            let mut counts = [0; 3];
+            for trial in &digest.trials[i * told / pieces..(i + 1) * told / pieces] {
+                counts[match trial.status {
+                    Status::Value => 0,
+                    Status::Infeasible => 1,
+                    Status::Failed => 2,
+                }] += 1;
+            }
+            counts
+        })
+        .collect();
+    json!({ "kinds": kinds, "over": over })
+}

@@ -1,0 +1,271 @@
+//! What a report needs to know of a study, gathered event by event: little of every trial, all of the
+//! best, and a sample of the points. It is kept up to date while a study runs.
+
+use super::kept::Kept;
+use super::places;
+use super::regions::Replay;
+use crate::journal::Tell;
+use crate::outcome::Verdict;
+use crate::plan::Plan;
+use crate::record::Record;
+use crate::trace::{self, Event, Reader};
+use racecars::{Rank, Space};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How many failures of a kind are shown in full.
+const EXAMPLES: usize = 3;
+
+/// How a trial came out, in short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    Value,
+    Infeasible,
+    Failed,
+}
+
+/// What is kept of every trial.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Trial {
+    pub(super) trial: u64,
+    pub(super) status: Status,
+    pub(super) rank: Rank,
+    /// The value in the user's sense; NaN if there is none.
+    pub(super) value: f64,
+    /// In milliseconds since 1970.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) worker: u32,
+}
+
+/// Failures of one kind.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(super) struct Failures {
+    pub(super) count: u64,
+    /// The first of each detail.
+    pub(super) examples: Vec<Example>,
+}
+
+/// A failure in full.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Example {
+    pub(super) trial: u64,
+    pub(super) detail: String,
+    pub(super) stderr: String,
+}
+
+/// A stretch of time in which the study ran.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Session {
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+/// A point that is being evaluated.
+pub(super) struct Pending {
+    pub(super) at: u64,
+    point: Vec<f64>,
+}
+
+/// A study, as far as a report is concerned.
+pub struct Digest {
+    pub(super) name: String,
+    pub(super) folder: PathBuf,
+    pub(super) plan: Plan,
+    pub(super) space: Space,
+    /// In the order told.
+    pub(super) trials: Vec<Trial>,
+    pub(super) pending: BTreeMap<u64, Pending>,
+    pub(super) kept: Kept,
+    /// The best trial, and the leading ones.
+    pub(super) record: Record,
+    /// Where the best trial stands in the order told.
+    pub(super) best_order: u64,
+    /// The order told and the value of each new best value.
+    pub(super) improvements: Vec<(u64, f64)>,
+    pub(super) failures: BTreeMap<&'static str, Failures>,
+    pub(super) retried: u64,
+    pub(super) replay: Replay,
+    /// Values of trials that were evaluated again.
+    pub(super) repeats: HashMap<u64, Vec<f64>>,
+    pub(super) sessions: Vec<Session>,
+    pub(super) stop: Option<String>,
+    pub(super) damaged: Vec<u64>,
+    /// How many proposals are not of the space.
+    pub(super) foreign: u64,
+}
+
+impl Digest {
+    /// Reads the study in a folder; `None` if it has not begun.
+    pub fn read(folder: &Path) -> io::Result<Option<Digest>> {
+        let Some(mut reader) = Reader::open(folder)? else { return Ok(None) };
+        let mut digest = Digest::new(folder, &reader);
+        digest.follow(&mut reader)?;
+        Ok(Some(digest))
+    }
+
+    /// A study that nothing has happened in yet.
+    pub fn new(folder: &Path, reader: &Reader) -> Self {
+        let (plan, space) = (reader.plan().clone(), reader.space().clone());
+        let start = plan.started;
+        Digest {
+            name: name(folder),
+            folder: folder.to_path_buf(),
+            trials: Vec::new(),
+            pending: BTreeMap::new(),
+            kept: Kept::new(space.dimension()),
+            record: Record::new(&plan),
+            best_order: 0,
+            improvements: Vec::new(),
+            failures: BTreeMap::new(),
+            retried: 0,
+            replay: Replay::new(&plan, &space),
+            repeats: HashMap::new(),
+            sessions: vec![Session { start, end: start }],
+            stop: None,
+            damaged: Vec::new(),
+            foreign: 0,
+            plan,
+            space,
+        }
+    }
+
+    /// Takes in what the journal has gained; returns whether that was anything.
+    pub fn follow(&mut self, reader: &mut Reader) -> io::Result<bool> {
+        let mut grown = false;
+        reader.read(|event| {
+            self.take(event);
+            grown = true;
+            Ok(())
+        })?;
+        grown |= self.damaged.len() < reader.damaged().len();
+        self.damaged = reader.damaged().to_vec();
+        Ok(grown)
+    }
+
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Ask(ask) => {
+                self.stop = None;
+                self.note_time(ask.at);
+                // A trial that was in flight when the study was interrupted may be written again.
+                if self.pending.contains_key(&ask.trial) {
+                    return;
+                }
+                let Ok(point) = trace::encode(&self.space, ask.params) else {
+                    self.foreign += 1;
+                    return;
+                };
+                self.replay.ask(ask.trial, &point, ask.told, self.kept.tracked());
+                self.pending.insert(ask.trial, Pending { at: ask.at, point });
+            }
+            Event::Tell(tell) => {
+                self.note_time(tell.at);
+                if let Some(pending) = self.pending.remove(&tell.trial) {
+                    self.retried += u64::from(tell.attempts > self.plan.repeat);
+                    self.replay.tell(tell.trial, &tell.outcome);
+                    self.tell(&tell, &pending);
+                }
+            }
+            Event::Repeat(repeat) => {
+                self.note_time(repeat.at);
+                self.record.enter_repeat(&repeat);
+                if let Some(value) = repeat.value {
+                    self.repeats.entry(repeat.trial).or_default().push(value);
+                }
+            }
+            Event::Stop(stop) => {
+                self.note_time(stop.at);
+                self.stop = Some(stop.reason);
+            }
+            Event::Resume(resume) => {
+                self.stop = None;
+                let at = resume.at;
+                self.sessions.push(Session { start: at, end: at });
+                self.plan.budget = resume.budget.unwrap_or(self.plan.budget);
+                self.plan.jobs = resume.jobs.unwrap_or(self.plan.jobs);
+                // What was in flight begins anew.
+                self.pending.values_mut().for_each(|pending| pending.at = at);
+            }
+        }
+    }
+
+    fn tell(&mut self, tell: &Tell, Pending { at: asked, point }: &Pending) {
+        let order = self.trials.len() as u64;
+        let rank = tell.outcome.outcome(self.plan.direction).rank();
+        let (status, value) = match &tell.outcome {
+            _ if rank.is_failure() => (Status::Failed, f64::NAN),
+            Verdict::Value { value } => (Status::Value, *value),
+            Verdict::Infeasible { value, .. } => (Status::Infeasible, value.unwrap_or(f64::NAN)),
+            Verdict::Failed { .. } => (Status::Failed, f64::NAN),
+        };
+        if status == Status::Failed {
+            self.note_failure(tell);
+        }
+        let took = (tell.seconds.max(0.0) * 1000.0) as u64;
+        self.trials.push(Trial {
+            trial: tell.trial,
+            status,
+            rank,
+            value,
+            start: tell.at.saturating_sub(took).max(*asked).min(tell.at),
+            end: tell.at,
+            worker: tell.worker as u32,
+        });
+        if self.kept.wants(order) {
+            let codes = point.iter().enumerate();
+            let places = codes.map(|(i, &code)| places::place(self.space.axis(i), code) as f32);
+            self.kept.push(order, places);
+        }
+        let bar = self.improvements.last().map(|best| self.plan.direction.turn(best.1));
+        if status == Status::Value && bar.is_none_or(|bar| self.plan.direction.turn(value) < bar) {
+            self.improvements.push((order, value));
+        }
+        self.record.enter(tell, point);
+        if self.record.best.as_ref().is_some_and(|best| best.trial == tell.trial) {
+            self.best_order = order;
+        }
+    }
+
+    fn note_failure(&mut self, tell: &Tell) {
+        let (kind, detail) = match &tell.outcome {
+            Verdict::Failed { failed, detail } => (trace::kind(*failed), detail.clone()),
+            other => (trace::kind(crate::outcome::Failure::Nan), other.to_string()),
+        };
+        let failures = self.failures.entry(kind).or_default();
+        failures.count += 1;
+        let is_new = failures.examples.iter().all(|example| example.detail != detail);
+        if is_new && failures.examples.len() < EXAMPLES {
+            let stderr = tell.stderr.clone().unwrap_or_default();
+            failures.examples.push(Example { trial: tell.trial, detail, stderr });
+        }
+    }
+
+    fn note_time(&mut self, at: u64) {
+        if let Some(session) = self.sessions.last_mut() {
+            if session.start == 0 {
+                session.start = at;
+            }
+            session.end = session.end.max(at);
+        }
+    }
+
+    /// The running time of the study until `at`, in seconds: interruptions do not count.
+    pub(super) fn clock(&self, at: u64) -> f64 {
+        let part = |session: &Session| at.clamp(session.start, session.end) - session.start;
+        self.sessions.iter().map(part).sum::<u64>() as f64 / 1000.0
+    }
+
+    /// The running time until now.
+    pub(super) fn elapsed(&self) -> f64 {
+        self.clock(u64::MAX)
+    }
+}
+
+/// What to call a study: its folder.
+pub(crate) fn name(folder: &Path) -> String {
+    let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+    whole.file_name().map_or("study".into(), |name| name.to_string_lossy().into_owned())
+}

@@ -1,0 +1,201 @@
+//! Reports and exports of studies: made-up ones of known shape, and real ones.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "../examples/synthetic/journal.rs"]
+mod journal;
+
+use journal::{Program, Study};
+use racecars::{Direction, Space};
+use racecars_study::export::{Format, export};
+use racecars_study::report::{self, Digest};
+use racecars_study::{Interrupt, Settings};
+use serde_json::{Value, json};
+use std::path::Path;
+
+fn data(folder: &Path) -> Value {
+    let digest = Digest::read(folder).unwrap();
+    serde_json::from_str(&report::data(folder, digest.as_ref())).unwrap()
+}
+
+fn made_up(study: &Study, program: Program<'_>) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    study.write(folder.path(), program).unwrap();
+    data(folder.path())
+}
+
+fn titles(data: &Value) -> Vec<&str> {
+    data["warnings"].as_array().unwrap().iter().map(|w| w["title"].as_str().unwrap()).collect()
+}
+
+fn real(folder: &Path, settings: &str) {
+    let settings = Settings::parse(settings).unwrap();
+    let mut study = racecars_study::Study::open(folder, &settings, folder).unwrap();
+    study.run(&Interrupt::new(), &mut |_| {}).unwrap();
+}
+
+fn square(_: u64, p: &[f64]) -> (Value, Option<&'static str>) {
+    (json!({ "value": p.iter().map(|x| (x - 2.0).powi(2)).sum::<f64>() }), None)
+}
+
+#[test]
+fn the_region_is_found_by_replay_and_shrinks() {
+    let found = made_up(&Study::new(Space::cube(3, -10.0, 10.0).unwrap(), 400), &square);
+    assert_eq!(found["region"]["source"], "region");
+    let shares: Vec<f64> = serde_json::from_value(found["region"]["share"].clone()).unwrap();
+    assert!(shares.len() > 20 && shares.is_sorted_by(|a, b| a > b), "{shares:?}");
+    assert_eq!(found["state"]["told"], 400);
+    assert!(found["best"]["value"].as_f64().unwrap() < 0.1);
+    let mut study = Study::new(Space::cube(3, -10.0, 10.0).unwrap(), 400);
+    study.algorithm = "random";
+    assert_eq!(made_up(&study, &square)["region"]["source"], "proposals");
+}
+
+#[test]
+fn the_region_of_a_deterministic_study_is_found_too() {
+    let folder = tempfile::tempdir().unwrap();
+    real(
+        folder.path(),
+        r#"command = ["sh", "-c", "sleep 0.0$(({trial} % 3)); echo '{x}'"]
+           budget = 150
+           jobs = 3
+           deterministic = true
+           [parameters]
+           x = "0.001:1:log""#,
+    );
+    let found = data(folder.path());
+    assert_eq!(
+        (&found["region"]["source"], &found["state"]["told"]),
+        (&"region".into(), &150.into())
+    );
+    assert_eq!(found["state"]["stop"], "evaluations");
+    assert!(found["best"]["command"].as_str().unwrap().contains("sh -c"));
+    assert!(found["study"]["run"].as_str().unwrap().contains("-p x=0.001:1:log --budget 150"));
+}
+
+#[test]
+fn warnings_name_the_edge_the_idle_parameter_and_where_failures_are() {
+    let space =
+        Space::builder().real("x", 0.0, 1.0).real("idle", 0.0, 1.0).integer("n", 1, 9).build();
+    let program: Program<'_> = &|_, p| match p[2] {
+        n if n >= 6.0 => (json!({"failed": "exit", "detail": "exit code 3"}), Some("</script><b>")),
+        n => (json!({"value": p[0] + (n - 2.0).abs() / 9.0}), None),
+    };
+    let study = Study::new(space.unwrap(), 800);
+    let found = made_up(&study, program);
+    let titles = titles(&found);
+    assert!(titles.contains(&"idle has no measurable effect"), "{titles:?}");
+    assert!(titles.contains(&"The best point is at the edge of a range"), "{titles:?}");
+    assert!(titles.contains(&"Failures where n is above 6"), "{titles:?}");
+    let edge = found["warnings"][0]["text"].as_str().unwrap();
+    assert!(found["warnings"].to_string().contains("x (low end, 0)"), "{edge}");
+    assert_eq!(found["failures"]["kinds"][0]["kind"], "exit");
+    let folder = tempfile::tempdir().unwrap();
+    study.write(folder.path(), program).unwrap();
+    let out = folder.path().join("page.html");
+    report::write(folder.path(), &out).unwrap();
+    let page = std::fs::read_to_string(out).unwrap();
+    assert_eq!(page.matches("</script>").count(), 2, "what programs print is no markup");
+}
+
+#[test]
+fn warnings_say_when_nothing_can_be_trusted() {
+    let space = || Space::cube(2, 0.0, 1.0).unwrap();
+    let failed: Program<'_> = &|_, _| (json!({"failed": "timeout", "detail": "over"}), None);
+    let found = made_up(&Study::new(space(), 30), failed);
+    assert_eq!(titles(&found), ["Every evaluation failed"]);
+    assert_eq!(found["best"], Value::Null);
+    let same: Program<'_> = &|_, _| (json!({"value": 1.0}), None);
+    let found = made_up(&Study::new(space(), 60), same);
+    assert!(titles(&found).contains(&"Every evaluation gave the same value"));
+    let broken: Program<'_> = &|_, p| (json!({"infeasible": 1.0 + p[0]}), None);
+    let found = made_up(&Study::new(space(), 60), broken);
+    assert!(titles(&found).contains(&"No feasible point yet"));
+    assert!(found["best"]["violation"].as_f64().unwrap() < 1.1);
+}
+
+#[test]
+fn a_night_between_two_sessions_does_not_count() {
+    let mut study = Study::new(Space::cube(2, 0.0, 1.0).unwrap(), 100);
+    (study.interruption, study.direction) = (Some(40), Direction::Maximize);
+    let found = made_up(&study, &square);
+    let seconds = found["state"]["seconds"].as_f64().unwrap();
+    assert!((15.0..40.0).contains(&seconds), "{seconds} s for 100 x 0.8 s on four workers");
+    assert_eq!(found["timeline"]["resumed"].as_array().unwrap().len(), 1);
+    assert_eq!(found["study"]["direction"], "maximize");
+    let values = found["improvements"].as_array().unwrap();
+    assert!(values.is_sorted_by(|a, b| a[2].as_f64() < b[2].as_f64()), "it climbs");
+}
+
+#[test]
+fn exports_have_every_trial_and_its_numbers_to_the_digit() {
+    let space = Space::builder()
+        .log_real("rate", 1e-5, 1.0)
+        .reals("w", 2, 0.0, 1.0)
+        .categorical("mode", ["a, b", "c\"d"])
+        .build()
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut study = Study::new(space, 50);
+    study.is_finished = false;
+    let program: Program<'_> = &|trial, p| match trial % 5 {
+        0 => (json!({"failed": "exit", "detail": "exit code 1, at once"}), None),
+        1 => (json!({"infeasible": 0.25, "value": 3.0}), None),
+        _ => (json!({"value": p[1] / 3.0}), None),
+    };
+    study.write(folder.path(), program).unwrap();
+    let export_to = |format| {
+        let mut out = Vec::new();
+        let exported = export(folder.path(), format, &mut out).unwrap();
+        assert_eq!((exported.trials, exported.damaged.len()), (53, 0));
+        String::from_utf8(out).unwrap()
+    };
+    let document: Value = serde_json::from_str(&export_to(Format::Json)).unwrap();
+    let trials = document["trials"].as_array().unwrap();
+    let count = |state| trials.iter().filter(|trial| trial["state"] == state).count();
+    assert_eq!(
+        [count("value"), count("infeasible"), count("exit"), count("running")],
+        [30, 10, 10, 3]
+    );
+    let table = export_to(Format::Csv);
+    let mut lines = table.lines();
+    let heading = "trial,state,value,violation,detail,attempts,seconds,worker,asked,ended";
+    assert_eq!(lines.next().unwrap(), format!("{heading},rate,w[0],w[1],mode"));
+    for (line, trial) in lines.zip(trials) {
+        let params = &trial["params"];
+        let mode = params["mode"].as_str().unwrap().replace('"', "\"\"");
+        let end = format!(",{},{},{},\"{mode}\"", params["rate"], params["w"][0], params["w"][1]);
+        assert!(line.ends_with(&end), "{line} has not {end}");
+        assert_eq!(line.contains("\"exit code 1, at once\""), trial["state"] == "exit");
+    }
+    assert_eq!(export_to(Format::Optuna).matches("\"op_code\":4").count(), 53);
+}
+
+#[test]
+fn a_damaged_line_is_left_out_and_said() {
+    let folder = tempfile::tempdir().unwrap();
+    Study::new(Space::cube(2, 0.0, 1.0).unwrap(), 50).write(folder.path(), &square).unwrap();
+    let path = folder.path().join("journal.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replacen("{\"tell\":{\"trial\":3,", "{\"tell\":{\"tri", 1)).unwrap();
+    let found = data(folder.path());
+    assert_eq!((&found["state"]["told"], &found["state"]["pending"]), (&49.into(), &1.into()));
+    assert_eq!(titles(&found)[0], "The journal is damaged");
+}
+
+#[test]
+fn fresh_values_of_leading_points_give_a_recommendation() {
+    let folder = tempfile::tempdir().unwrap();
+    real(
+        folder.path(),
+        r#"command = ["sh", "-c", "echo $(( {n} + {seed} % 7 ))"]
+           budget = 30
+           jobs = 2
+           confirm = 3
+           [parameters]
+           n = "1..40""#,
+    );
+    let found = data(folder.path());
+    assert_eq!(found["recommended"]["count"], 3);
+    assert!(found["recommended"]["command"].as_str().unwrap().contains("echo"));
+}
