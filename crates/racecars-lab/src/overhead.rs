@@ -6,7 +6,7 @@
 //! and timed. The floor is measured in the same process, in turn with the steps.
 
 use racecars::random::Random;
-use racecars::{Algorithm, Error, Optimizer, Outcome, Space};
+use racecars::{Algorithm, Error, Optimizer, Outcome, Shrinking, Space};
 use racecars_problems::functions::sphere;
 use serde::Serialize;
 use std::hint::black_box;
@@ -27,10 +27,11 @@ pub struct Overhead {
     pub ratio: f64,
 }
 
-/// Random numbers in a step that draws from a learned box, on average; a test of the library counts
-/// them.
-const DRAWS_PER_STEP: u64 = 8;
-/// The default exploitation rate: other steps draw a number for each coordinate.
+/// Random numbers in a step that draws from a learned box, on average, in a region that adapts
+/// itself and in one that does not; a test of the library counts them.
+const DRAWS_PER_STEP: [u64; 2] = [6, 8];
+/// The default exploitation rate where the region does not adapt: other steps draw a number for each
+/// coordinate.
 const EXPLOITATION: f64 = 0.99;
 /// How often steps and floor are timed in turn; the medians are given.
 const ROUNDS: usize = 15;
@@ -98,15 +99,22 @@ struct Floor {
     to: Vec<f64>,
     /// The chance of a step that draws every coordinate.
     exploration: f64,
+    /// How many random numbers the others need.
+    draws: u64,
 }
 
 impl Floor {
     fn new(dim: usize, algorithm: &Algorithm) -> Self {
-        let exploration = match algorithm {
-            Algorithm::Random => 1.0,
-            _ => 1.0 - EXPLOITATION,
+        let [adaptive, fixed] = DRAWS_PER_STEP;
+        let (exploration, draws) = match algorithm {
+            Algorithm::Random => (1.0, 0),
+            Algorithm::RaceCars(_, shrinking) if *shrinking == Shrinking::default() => {
+                (0.0, adaptive)
+            }
+            _ => (1.0 - EXPLOITATION, fixed),
         };
-        Floor { random: Random::new(SEED), from: vec![0.5; dim], to: vec![0.0; dim], exploration }
+        let (random, from, to) = (Random::new(SEED), vec![0.5; dim], vec![0.0; dim]);
+        Floor { random, from, to, exploration, draws }
     }
 
     fn step(&mut self) {
@@ -116,7 +124,7 @@ impl Floor {
             }
         } else {
             self.to.copy_from_slice(black_box(&self.from));
-            for _ in 0..DRAWS_PER_STEP {
+            for _ in 0..self.draws {
                 black_box(self.random.unit());
             }
         }

@@ -4,7 +4,7 @@
 //! A change that means to change runs renews them with `INSTA_UPDATE=always cargo test`.
 #![allow(clippy::unwrap_used)]
 
-use racecars::{Algorithm, Domain, Outcome, Space};
+use racecars::{Algorithm, Domain, Outcome, Shrinking, Space};
 use std::fmt::Write;
 
 /// The evaluations that are written out.
@@ -45,12 +45,17 @@ fn trace(algorithm: &Algorithm, space: &Space) -> String {
     text
 }
 
-/// Compares the traces of the four algorithms in one space.
+/// Compares the traces of some algorithms in one space.
 fn check(name: &str, space: &Space) {
-    for algorithm in
-        [Algorithm::race_cars(), Algorithm::sracos(), Algorithm::racos(), Algorithm::Random]
-    {
-        insta::assert_snapshot!(format!("{algorithm}-{name}"), trace(&algorithm, space));
+    let paper = Shrinking { gamma: Some(0.95), rho: None };
+    for (algorithm, label) in [
+        (Algorithm::race_cars(), "race-cars"),
+        (Algorithm::RaceCars(Default::default(), paper), "race-cars-paper"),
+        (Algorithm::sracos(), "sracos"),
+        (Algorithm::racos(), "racos"),
+        (Algorithm::Random, "random"),
+    ] {
+        insta::assert_snapshot!(format!("{label}-{name}"), trace(&algorithm, space));
     }
 }
 

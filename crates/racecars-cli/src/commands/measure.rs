@@ -37,7 +37,7 @@ impl Measure {
             problem: problem.to_string(),
             dim,
             budget: theory.budget.evaluations(dim),
-            shrinking: Shrinking { gamma: theory.gamma, rho: theory.rho },
+            shrinking: Shrinking { gamma: theory.gamma.or(Some(0.95)), rho: theory.rho },
             lambda: theory.lambda,
             seed: self.seed,
             epsilon: theory.epsilon.unwrap_or(1.0),

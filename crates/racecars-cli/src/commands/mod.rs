@@ -21,14 +21,15 @@ use racecars::{Algorithm, Shrinking};
 /// The settings of algorithms that commands share.
 #[derive(Args)]
 pub(crate) struct Tuning {
-    /// RACE-CARS: each shrink multiplies the region's width by this [default: 0.95]
+    /// RACE-CARS as in the paper, where the region adapts itself if neither this nor --rho is given:
+    /// each shrink multiplies its width by this [default: 0.95]
     #[arg(long, value_name = "G")]
     gamma: Option<f64>,
-    /// RACE-CARS: the probability of a shrink at each step [default: 55 / budget]
+    /// RACE-CARS as in the paper: the probability of a shrink at each step [default: 55 / budget]
     #[arg(long, value_name = "R")]
     rho: Option<f64>,
     /// The RACOS family: the probability to draw from the learned box rather than from the whole
-    /// space [default: 0.99]
+    /// space [default: 0.99; 1 where the region adapts itself]
     #[arg(long, value_name = "L")]
     lambda: Option<f64>,
 }

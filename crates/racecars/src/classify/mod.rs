@@ -48,6 +48,15 @@ pub(crate) struct Classifier {
     touch: Touch,
 }
 
+/// Which coordinates of x+ are redrawn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Uncertain {
+    /// How many.
+    pub(crate) count: usize,
+    /// One of them, unless it is fixed to x+'s value; the others are random.
+    pub(crate) first: Option<usize>,
+}
+
 #[derive(Debug)]
 struct Cut {
     index: usize,
@@ -111,7 +120,7 @@ impl Classifier {
         positive: &Sample,
         negatives: &[Sample],
         region: Option<&Region>,
-        uncertain: usize,
+        uncertain: Uncertain,
         random: &mut Random,
         point: &mut [f64],
     ) -> u64 {
@@ -322,15 +331,20 @@ impl Classifier {
 
     /// Chooses `wanted` distinct coordinates among those that are not fixed to x+'s value; among the
     /// fixed ones if there are no others.
-    fn choose_uncertain(&mut self, dimension: usize, wanted: usize, random: &mut Random) {
+    fn choose_uncertain(&mut self, dimension: usize, uncertain: Uncertain, random: &mut Random) {
         self.uncertain.clear();
         let cuts = &self.cuts;
+        let wanted = uncertain.count;
         let is_fixed = |index: usize| cuts.iter().any(|cut| cut.is_fixed && cut.index == index);
+        self.uncertain.extend(uncertain.first.filter(|&index| !is_fixed(index)));
+        if self.uncertain.len() == wanted {
+            return;
+        }
         let free = dimension - cuts.iter().filter(|cut| cut.is_fixed).count();
         if free == 0 {
             self.uncertain.push(cuts[random.index(cuts.len())].index);
-        } else if wanted <= free / 2 || wanted == 1 {
-            while self.uncertain.len() < wanted {
+        } else if wanted <= free / 2 || wanted == 1 || !self.uncertain.is_empty() {
+            while self.uncertain.len() < wanted.min(free) {
                 let index = random.index(dimension);
                 if !is_fixed(index) && !self.uncertain.contains(&index) {
                     self.uncertain.push(index);
@@ -379,6 +393,10 @@ fn find_difference(
 mod tests {
     use super::*;
     use crate::outcome::Outcome;
+
+    fn any(count: usize) -> Uncertain {
+        Uncertain { count, first: None }
+    }
 
     fn samples(space: &Space, count: usize, random: &mut Random) -> Vec<Sample> {
         let draw = |_| {
@@ -493,6 +511,7 @@ mod tests {
                     let all = samples(&space, 22, &mut random);
                     let region = Region::new(&all[1].point, random.unit(), random.bits());
                     let region = random.chance(0.5).then_some(&region);
+                    let first = random.chance(0.5).then(|| random.index(space.dimension()));
                     let mut point = vec![0.0; space.dimension()];
                     let (positive, negatives) = (&all[0], &all[2..]);
                     let key = classifier.draw(
@@ -500,7 +519,7 @@ mod tests {
                         positive,
                         negatives,
                         region,
-                        uncertain,
+                        Uncertain { count: uncertain, first },
                         &mut random,
                         &mut point,
                     );
@@ -544,14 +563,14 @@ mod tests {
                     positive,
                     negatives,
                     None,
-                    uncertain,
+                    any(uncertain),
                     &mut random,
                     &mut point,
                 );
                 lazy.push(change(&point));
                 point.copy_from_slice(&positive.point);
                 classifier.train(&space, &positive.point, negatives, Order::Free, &mut random);
-                classifier.choose_uncertain(dimension, uncertain, &mut random);
+                classifier.choose_uncertain(dimension, any(uncertain), &mut random);
                 classifier.redraw(&space, None, &mut random, &mut point, 0);
                 full.push(change(&point));
             }
@@ -566,7 +585,7 @@ mod tests {
         for wanted in [1, 2, 4] {
             let mut counts = [0u32; 5];
             for _ in 0..10_000 {
-                classifier.choose_uncertain(5, wanted, &mut random);
+                classifier.choose_uncertain(5, any(wanted), &mut random);
                 assert_eq!(classifier.uncertain.len(), wanted);
                 classifier.uncertain.iter().for_each(|&index| counts[index] += 1);
             }

@@ -13,13 +13,15 @@ pub struct Classification {
     /// r: how many evaluated points are kept to learn from. By budget T: 4 up to 50, 6 up to 100, 12
     /// up to 1000, 22 above or when it is not known.
     pub training_size: Option<usize>,
-    /// m: how many of them are positive. By budget T: 1 up to 100, 2 above.
+    /// m: how many of them are positive. 1 where the region adapts itself; else by budget T: 1 up to
+    /// 100, 2 above.
     pub positive_size: Option<usize>,
-    /// lambda: the probability to draw from the learned box rather than from the whole space. 0.99.
+    /// lambda: the probability to draw from the learned box rather than from the whole space. 1 where
+    /// the region adapts itself, else 0.99.
     pub exploitation: Option<f64>,
-    /// u: how many coordinates of a positive point are redrawn. Where any coordinate is continuous:
-    /// 1 up to n = 100, 2 up to 1000, 3 above. Where all are discrete: 1 up to 10, 2 up to 50, 3 up
-    /// to 100, 4 up to 1000, 5 above.
+    /// u: how many coordinates of a positive point are redrawn. 1 where the region adapts itself.
+    /// Else, where any coordinate is continuous: 1 up to n = 100, 2 up to 1000, 3 above; where all are
+    /// discrete: 1 up to 10, 2 up to 50, 3 up to 100, 4 up to 1000, 5 above.
     pub uncertain: Option<usize>,
     /// Which negative point a new one replaces.
     pub replacing: Replacing,
@@ -27,7 +29,8 @@ pub struct Classification {
     pub repeats: bool,
 }
 
-/// Settings of RACE-CARS's region. `None` means: derive it.
+/// Settings of RACE-CARS's region. With neither of them, the region needs none: it follows success and
+/// the budget. With one of them it is the paper's, and the other is derived.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Shrinking {
     /// gamma: each shrink multiplies the region's width by this. 0.95.
@@ -61,6 +64,17 @@ pub(super) struct Resolved {
 }
 
 impl Classification {
+    /// What an adaptive region wants of the settings that are not given: to move from the best point
+    /// itself, one coordinate at a time.
+    pub(super) fn or_adaptive(&self) -> Self {
+        Classification {
+            positive_size: self.positive_size.or(Some(1)),
+            exploitation: self.exploitation.or(Some(1.0)),
+            uncertain: self.uncertain.or(Some(1)),
+            ..*self
+        }
+    }
+
     pub(super) fn resolve(&self, space: &Space, budget: Option<u64>) -> Result<Resolved> {
         let dimension = space.dimension();
         let (default_r, default_m) = match budget {
