@@ -155,8 +155,8 @@ impl StudyArguments {
             None if is_bare && usual.exists() => Some(usual.to_path_buf()),
             None => None,
         };
-        let folder = self.study.as_deref().unwrap_or(Path::new(FOLDER));
-        if file.is_none() && is_bare && !folder.exists() {
+        let has_folder = self.study.is_some() || Path::new(FOLDER).exists();
+        if file.is_none() && is_bare && !has_folder {
             bail!(
                 "nothing to run: give parameters with -p and a command after --, or a study file \
                  (`racecars init` writes one)"
