@@ -1,7 +1,7 @@
 """The checkpoint file of a run: its counts, the values so far, what is out, and the optimizer.
 
-The file is a line that says what it is, a line of JSON with the sizes and a checksum of the rest, and
-the rest: the optimizer as the core saves it, the values, and the encoded points that were out.
+The file is a line that says what it is, a line of JSON with the sizes and a checksum of the rest,
+and the rest: the optimizer as the core saves it, the values, and the encoded points that were out.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Checkpoint:
             "infeasible": record.infeasible,
             "pending": [candidate.id for candidate in pending],
             "failures": [
-                [kept.index, kept.x.tolist(), kept.text, kept.traceback] for kept in failures
+                [kept.number, kept.x.tolist(), kept.text, kept.traceback] for kept in failures
             ],
         }
         line = json.dumps(head).encode() + b"\n"
@@ -74,7 +74,10 @@ class Checkpoint:
         ends = head["state"], head["state"] + head["values"]
         values = np.frombuffer(body[ends[0] : ends[1]])
         record = Record(values, head["evaluations"], head["failed"], head["infeasible"])
-        failures = [Failure(i, np.array(x), *texts, None) for i, x, *texts in head["failures"]]
+        failures = [
+            Failure(number, np.array(x), text, trace, None)
+            for number, x, text, trace in head["failures"]
+        ]
         codes = np.frombuffer(body[ends[1] :]).reshape(-1, optimizer.space.dimension)
         pairs = zip(head["pending"], codes)
         return record, failures, [optimizer.restore(number, code) for number, code in pairs]

@@ -1,7 +1,7 @@
 """The native part: see crates/racecars-python."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional, Union, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ class Space:
     @property
     def names(self) -> list[str]: ...
     @property
-    def cardinality(self) -> Optional[int]: ...
+    def cardinality(self) -> int | None: ...
     def to_json(self) -> str: ...
     def params(self, x: NDArray[np.float64]) -> dict[str, Any]: ...
     def x(self, params: Mapping[str, Any]) -> NDArray[np.float64]: ...
@@ -33,7 +33,7 @@ class Candidate:
     """A point to evaluate, and to give back to `Optimizer.tell` with what came of it."""
 
     @property
-    def id(self) -> Optional[int]:
+    def id(self) -> int | None:
         """The candidate's number, in the order asked; `None` for a point that was not asked."""
     @property
     def x(self) -> NDArray[np.float64]:
@@ -50,7 +50,7 @@ class Record:
 
     def __new__(
         cls,
-        values: Optional[NDArray[np.float64]] = None,
+        values: NDArray[np.float64] | None = None,
         evaluations: int = 0,
         failed: int = 0,
         infeasible: int = 0,
@@ -73,40 +73,40 @@ class Optimizer:
 
     def __new__(
         cls,
-        space: Optional[Space],
+        space: Space | None,
         method: str,
-        budget: Optional[int],
+        budget: int | None,
         seed: int,
         options: dict[str, Any],
-        saved: Optional[bytes] = None,
+        saved: bytes | None = None,
     ) -> Self: ...
     def _best(
         self,
-    ) -> Optional[tuple[NDArray[np.float64], Optional[float], Optional[float]]]: ...
+    ) -> tuple[NDArray[np.float64], float | None, float | None] | None: ...
     def _drive(
         self,
         fun: Callable[..., Any],
         args: tuple[Any, ...],
         record: Record,
         limit: int,
-        seconds: Optional[float] = None,
-        target: Optional[float] = None,
+        seconds: float | None = None,
+        target: float | None = None,
         as_dict: bool = False,
-    ) -> tuple[str, Optional[Candidate], Any]: ...
+    ) -> tuple[str, Candidate | None, Any]: ...
     @overload
     def ask(self, n: None = None) -> Candidate: ...
     @overload
     def ask(self, n: int) -> NDArray[np.float64]: ...
     def tell(
         self,
-        candidate: Union[Candidate, NDArray[np.float64], Mapping[str, Any]],
+        candidate: Candidate | NDArray[np.float64] | Mapping[str, Any],
         value: Any = None,
         *,
-        violation: Optional[float] = None,
+        violation: float | None = None,
         error: object = None,
     ) -> None: ...
-    def known(self, point: Union[NDArray[np.float64], Mapping[str, Any]]) -> Candidate: ...
-    def restore(self, id: Optional[int], code: NDArray[np.float64]) -> Candidate: ...
+    def known(self, point: NDArray[np.float64] | Mapping[str, Any]) -> Candidate: ...
+    def restore(self, id: int | None, code: NDArray[np.float64]) -> Candidate: ...
     def to_bytes(self) -> bytes: ...
     @property
     def space(self) -> Space: ...

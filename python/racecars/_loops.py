@@ -53,7 +53,7 @@ def again(run: Run, candidate: Candidate, error: BaseException) -> None:
     """After an exception: tries again as often as allowed."""
     outcome = stopped(error)
     for _ in range(run.retries):
-        if outcome.kind != "error":
+        if not (outcome.is_failure and outcome.is_worth_another):
             break
         point: Any = candidate.params if run.as_dict else candidate.x
         try:

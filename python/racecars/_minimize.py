@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from racecars.result import OptimizeResult
 
 # How many points are out at a time where that is not the number of workers: with `deterministic`,
-# whose runs must not depend on that number (as in the core), and for functions of many points at once.
+# whose runs must not depend on that number (8, as in the core), and with `vectorized`.
 LOOKAHEAD = 8
 COLUMNS = 32
 
@@ -34,22 +34,22 @@ def minimize(
     x0: Any = None,
     integrality: Any = None,
     constraints: Any = (),
-    maxfev: Optional[int] = None,
-    maxtime: Optional[float] = None,
-    target: Optional[float] = None,
-    callback: Optional[Callable[..., Any]] = None,
+    maxfev: int | None = None,
+    maxtime: float | None = None,
+    target: float | None = None,
+    callback: Callable[..., Any] | None = None,
     rng: Any = None,
     workers: Any = 1,
     vectorized: bool = False,
-    timeout: Optional[float] = None,
+    timeout: float | None = None,
     retries: int = 0,
     on_error: str = "penalize",
     checkpoint: Any = None,
     resume: str = "auto",
     disp: bool = False,
-    method: Union[str, Optimizer] = "race-cars",
+    method: str | Optimizer = "race-cars",
     deterministic: bool = False,
-    lookahead: Optional[int] = None,
+    lookahead: int | None = None,
     **options: Any,
 ) -> OptimizeResult:
     """Minimizes a function that has no gradient.
@@ -71,27 +71,29 @@ def minimize(
     Parameters
     ----------
     fun
-        Called as ``fun(x, *args)``. It returns a number, or ``racecars.Infeasible(by)``. An exception,
-        NaN or infinity is a failed evaluation, worse than all others; see ``on_error``.
+        Called as ``fun(x, *args)``. It returns a number, or ``racecars.Infeasible(by)``. An
+        exception, NaN or infinity is a failed evaluation, worse than all others; see
+        ``on_error``.
     bounds, space
-        One of the two. Pairs ``(low, high)`` or a ``scipy.optimize.Bounds``; or a dict whose values are
-        ``(low, high)``, ``(low, high, "log")``, a ``range``, a list of choices, ``bool``, or
-        ``racecars.Real``, ``Integer`` or ``Choice``.
+        One of the two. Pairs ``(low, high)`` or a ``scipy.optimize.Bounds``; or a dict whose
+        values are ``(low, high)``, ``(low, high, "log")``, a ``range``, a list of choices,
+        ``bool``, or ``racecars.Real``, ``Integer`` or ``Choice``.
     x0
         A point, or several, to be evaluated first: arrays, or dicts where the space is one.
     integrality
         Which coordinates of ``bounds`` are integers, as in ``differential_evolution``.
     constraints
-        SciPy's ``NonlinearConstraint``, ``LinearConstraint``, dicts, functions whose values must be at
-        most 0, or a list of them. A point that breaks one is not evaluated; it counts in ``nit`` and
-        against ``maxfev``, not in ``nfev``.
+        SciPy's ``NonlinearConstraint``, ``LinearConstraint``, dicts, functions whose values must
+        be at most 0, or a list of them. A point that breaks one is not evaluated; it counts in
+        ``nit`` and against ``maxfev``, not in ``nfev``.
     maxfev, maxtime, target
         The run ends after so many evaluations, so many seconds (evaluations under way are waited
-        for), or at a value this low. By default after 100 evaluations per coordinate, at least 1000.
+        for), or at a value this low. By default after 100 evaluations per coordinate, at least
+        1000.
     callback
-        Called after every evaluation as ``callback(intermediate_result=res)`` if that is the name of
-        its only parameter, else as ``callback(x)`` with the best point. Raising ``StopIteration`` or
-        returning ``True`` ends the run.
+        Called after every evaluation as ``callback(intermediate_result=res)`` if that is the name
+        of its only parameter, else as ``callback(x)`` with the best point. Raising
+        ``StopIteration`` or returning ``True`` ends the run.
     rng
         A seed or a generator, see SPEC 7.
     workers
@@ -113,11 +115,12 @@ def minimize(
     disp
         Print how the run goes.
     method, options
-        One of ``racecars.METHODS`` with its settings, or an :class:`Optimizer` to go on with, such as
-        ``res.optimizer``.
+        One of ``racecars.METHODS`` with its settings, or an :class:`Optimizer` to go on with,
+        such as ``res.optimizer``.
     deterministic, lookahead
-        Tell outcomes in the order asked, with ``lookahead`` points out (8), so that the run does not
-        depend on the number of workers. With ``vectorized``, ``lookahead`` is the number of columns (32).
+        Tell outcomes in the order asked, with ``lookahead`` points out (8), so that the run does
+        not depend on the number of workers. With ``vectorized``, ``lookahead`` is the number of
+        columns (32).
     """
     given = _space(bounds, space, integrality, method)
     as_dict = given.is_by_name
@@ -160,9 +163,9 @@ def _carry_out(
     run: Run,
     workers: Any,
     vectorized: bool,
-    timeout: Optional[float],
+    timeout: float | None,
     deterministic: bool,
-    lookahead: Optional[int],
+    lookahead: int | None,
 ) -> OptimizeResult:
     is_one = isinstance(workers, (int, np.integer)) and workers == 1
     try:
@@ -228,7 +231,7 @@ def method(
     )
 
 
-def _space(bounds: Any, space: Any, integrality: Any, method: Union[str, Optimizer]) -> Space:
+def _space(bounds: Any, space: Any, integrality: Any, method: str | Optimizer) -> Space:
     if bounds is not None and space is not None:
         raise ValueError("bounds and space are both given; one of them says it all")
     if bounds is None and space is None:
@@ -247,8 +250,8 @@ def _check(
     retries: int,
     on_error: str,
     resume: str,
-    timeout: Optional[float],
-    lookahead: Optional[int],
+    timeout: float | None,
+    lookahead: int | None,
 ) -> None:
     if on_error not in ("penalize", "raise"):
         raise ValueError(f"on_error is {on_error!r}; it must be 'penalize' or 'raise'")
@@ -266,9 +269,7 @@ def _check(
         raise ValueError("timeout needs one evaluation at a time, not vectorized=True")
 
 
-def _check_limits(
-    maxfev: Optional[int], maxtime: Optional[float], target: Optional[float]
-) -> None:
+def _check_limits(maxfev: int | None, maxtime: float | None, target: float | None) -> None:
     if maxfev is not None and maxfev < 1:
         raise ValueError(f"maxfev is {maxfev}; it must be at least 1")
     if maxtime is not None and not maxtime > 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Callable
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,20 +19,26 @@ class Infeasible(float):
 class Outcome(NamedTuple):
     """What came of an evaluation, such as a worker process can send.
 
-    ``kind`` is "value", "infeasible", "error" (an exception, or something that is no value), "died"
-    or "timeout". ``amount`` is the value or the violation. ``evaluated`` is whether ``fun`` was called.
+    ``kind`` is "value", "infeasible", "error" (an exception, or something that is no value),
+    "died" or "timeout". ``amount`` is the value or the violation. ``evaluated`` is whether
+    ``fun`` was called.
     """
 
     kind: str
     amount: float = math.nan
     text: str = ""
     traceback: str = ""
-    error: Optional[BaseException] = None
+    error: BaseException | None = None
     evaluated: bool = True
 
     @property
     def is_failure(self) -> bool:
         return self.kind in ("error", "died", "timeout")
+
+    @property
+    def is_worth_another(self) -> bool:
+        """Whether it may come out otherwise if tried again: not where a value was returned."""
+        return self.kind != "error" or bool(self.traceback)
 
 
 class Objective:

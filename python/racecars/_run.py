@@ -12,7 +12,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,6 +36,7 @@ ENDS = {
     "time": (2, "The time allowed (maxtime) has passed."),
     "callback": (3, "The callback asked to stop."),
     "exhausted": (4, "Every point of the space has been evaluated."),
+    "workers": (-3, "The workers are gone; this is the best so far."),
     "interrupted": (-1, "Interrupted; this is the best so far."),
 }
 
@@ -49,13 +50,13 @@ class Run:
         objective: Objective,
         *,
         as_dict: bool,
-        maxfev: Optional[int],
-        maxtime: Optional[float],
-        target: Optional[float],
-        callback: Optional[Callable[..., Any]],
+        maxfev: int | None,
+        maxtime: float | None,
+        target: float | None,
+        callback: Callable[..., Any] | None,
         retries: int,
         on_error: str,
-        checkpoint: Optional[Checkpoint],
+        checkpoint: Checkpoint | None,
         disp: bool,
     ) -> None:
         self.optimizer, self.objective, self.as_dict = optimizer, objective, as_dict
@@ -72,7 +73,7 @@ class Run:
         """What is to be evaluated before the optimizer is asked."""
         self.out: dict[int, Candidate] = {}
         """The candidates that are being evaluated, by their object's id."""
-        self.reason: Optional[str] = None
+        self.reason: str | None = None
 
     def resume(self, checkpoint: Checkpoint) -> None:
         """Goes on with what a checkpoint file holds."""
@@ -94,7 +95,7 @@ class Run:
             self.stop("time")
         return self.reason is None and self.record.told + len(self.out) < self.limit
 
-    def next(self) -> Optional[Candidate]:
+    def next(self) -> Candidate | None:
         """The next candidate to evaluate, ``None`` if there is none for now."""
         if not self.may_ask():
             return None
@@ -140,7 +141,7 @@ class Run:
         if self.record.failed == 1:
             text = f"evaluation {index} failed and counts as worse than all others"
             more = "the first failures are kept in res.errors; on_error='raise' stops at one"
-            warnings.warn(f"{text}: {outcome.text} ({more})", RuntimeWarning, stacklevel=5)
+            warn(f"{text}: {outcome.text} ({more})")
 
     def after(self) -> None:
         """What is done after each evaluation, or each batch of them."""
@@ -150,6 +151,9 @@ class Run:
                     self.stop("callback")
             except StopIteration:
                 self.stop("callback")
+        self.tick_if_due()
+
+    def tick_if_due(self) -> None:
         if self.has_ticks and time.monotonic() >= self.next_tick:
             self.tick()
 
@@ -164,7 +168,7 @@ class Run:
             print(self.line(), flush=True)
         self.next_tick = time.monotonic() + PERIOD
 
-    def seconds(self) -> Optional[float]:
+    def seconds(self) -> float | None:
         """How long a loop may go on by itself."""
         until = min(self.deadline, self.next_tick if self.has_ticks else math.inf)
         return None if until == math.inf else max(0.0, until - time.monotonic())
@@ -181,7 +185,7 @@ class Run:
         elapsed = time.monotonic() - self.start
         return f"{self.record.told} evaluations, best {value:.6g}{failed} ({elapsed:.0f} s)"
 
-    def result(self, reason: Optional[str] = None) -> OptimizeResult:
+    def result(self, reason: str | None = None) -> OptimizeResult:
         """What the run has come to so far, or, with the reason of its end, at last."""
         from racecars.result import OptimizeResult
 
@@ -202,7 +206,7 @@ class Run:
         if reason is None:
             return res
         status, message = ENDS[reason]
-        if value is None and reason != "interrupted":
+        if value is None and status >= 0:
             status = -2
             message = f"No evaluation gave a value. {message}"
             if violation is not None:
@@ -224,6 +228,14 @@ class Run:
     def starts(self, points: Iterable[Any]) -> None:
         """Has these points evaluated first."""
         self.queue.extend(self.optimizer.known(point) for point in points)
+
+
+def warn(text: str) -> None:
+    """Warns as if from the line that called this package."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("racecars."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, RuntimeWarning, stacklevel=level + 1)
 
 
 def adapted(callback: Callable[..., Any]) -> Callable[[Any], Any]:

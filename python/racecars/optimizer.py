@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from racecars import _core
-from racecars._core import Space
 from racecars._files import write_atomically
 from racecars.space import space_of
 
@@ -83,7 +82,7 @@ class Optimizer(_core.Optimizer):
         space: Any,
         method: str = "race-cars",
         *,
-        budget: Optional[int] = None,
+        budget: int | None = None,
         rng: Any = None,
         integrality: Any = None,
         **options: Any,
@@ -92,7 +91,7 @@ class Optimizer(_core.Optimizer):
         return super().__new__(cls, core, method, budget, seed_of(rng), options)
 
     @property
-    def best(self) -> Optional[Best]:
+    def best(self) -> Best | None:
         """The best evaluation told, ``None`` while all have failed."""
         found = self._best()
         if found is None:
@@ -101,7 +100,7 @@ class Optimizer(_core.Optimizer):
         fun = np.inf if value is None else value
         return Best(x, float(fun), self.space.params(x), violation or 0.0)
 
-    def save(self, path: Union[str, os.PathLike[str]]) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the whole state, random generator included, to a file.
 
         The file is written beside and renamed, so that a crash leaves the old one or the new one.
@@ -109,7 +108,7 @@ class Optimizer(_core.Optimizer):
         write_atomically(Path(path), self.to_bytes())
 
     @classmethod
-    def load(cls, path: Union[str, os.PathLike[str]], space: Any = None) -> Optimizer:
+    def load(cls, path: str | os.PathLike[str], space: Any = None) -> Optimizer:
         """The optimizer that was saved to a file; it goes on exactly as that one would have.
 
         Choices that are neither numbers nor strings come back as such only with ``space``.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,24 +42,25 @@ else:
 class Failure(NamedTuple):
     """An evaluation that failed, of which a result keeps the first few."""
 
-    index: int
-    """Its number, in the order told."""
+    number: int
+    """Which evaluation it was, in the order told, from 0."""
     x: NDArray[np.float64]
     text: str
     """What went wrong, in a line."""
     traceback: str
-    error: Optional[BaseException]
+    error: BaseException | None
     """The exception itself, where it was raised in this process or could be sent to it."""
 
 
 class OptimizeResult(_Base):
     """The result of :func:`racecars.minimize`: a dict whose keys are attributes.
 
-    ``x``, ``fun``, ``nfev``, ``nit``, ``success``, ``status``, ``message`` are as in SciPy; ``params``
-    is the best point by name, where the space is a dict. ``history`` has the value of each point in
-    the order told, NaN where it failed or broke a constraint; ``n_failed`` counts the failed
-    ones, of which ``errors`` has the first few; ``maxcv`` is by how much ``x`` breaks the
-    constraints; ``optimizer`` goes on where this run ended, as ``minimize(..., method=res.optimizer)``.
+    ``x``, ``fun``, ``nfev``, ``nit``, ``success``, ``status`` and ``message`` are as in SciPy;
+    ``params`` is the best point by name, where the space is a dict. ``history`` has the value of
+    each point in the order told, NaN where it failed or broke a constraint; ``n_failed`` counts
+    the failed ones, of which ``errors`` has the first few; ``maxcv`` is by how much ``x`` breaks
+    the constraints; ``optimizer`` goes on where this run ended: ``minimize(...,
+    method=res.optimizer)``.
     """
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +24,8 @@ class Real:
     low: float
     high: float
     log: bool = False
-    step: Optional[float] = None
-    count: Optional[int] = None
+    step: float | None = None
+    count: int | None = None
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Integer:
     high: int
     log: bool = False
     step: int = 1
-    count: Optional[int] = None
+    count: int | None = None
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Choice:
 
     values: Sequence[Any]
     ordered: bool = False
-    count: Optional[int] = None
+    count: int | None = None
 
 
 def space_of(given: Any, integrality: Any = None) -> Space:
@@ -87,10 +87,10 @@ def _from_bounds(given: Any, integrality: Any) -> Space:
     edges = np.flatnonzero((np.diff(low) != 0) | (np.diff(high) != 0) | np.diff(whole))
     starts = [0, *(int(edge) + 1 for edge in edges)]
     entries = []
-    for start, end in zip(starts, [*starts[1:], len(low)]):
+    for start, stop in zip(starts, [*starts[1:], len(low)]):
         name = "x" if len(starts) == 1 else f"x{start}"
         a, b = float(low[start]), float(high[start])
-        entries.append(_coordinate(name, end - start, a, b, bool(whole[start]), start))
+        entries.append(_coordinate(name, stop - start, a, b, bool(whole[start]), start))
     return Space(entries, False)
 
 
@@ -137,8 +137,8 @@ def _entry(name: object, given: Any) -> tuple[Any, ...]:
     if isinstance(given, range):
         if len(given) == 0:
             raise ValueError(f"coordinate `{name}`: {given} is empty")
-        ends = sorted((given[0], given[-1]))
-        return _integers(name, Integer(*ends, step=abs(given.step)))
+        low, high = sorted((given[0], given[-1]))
+        return _integers(name, Integer(low, high, step=abs(given.step)))
     if isinstance(given, tuple) and len(given) in (2, 3) and _are_numbers(given[:2]):
         return _reals(name, _pair(name, given))
     if isinstance(given, Real):
@@ -198,7 +198,7 @@ def _choices(name: str, choice: Choice) -> tuple[Any, ...]:
 
 
 def _label(value: Any) -> Any:
-    """What the core knows a choice as: itself, or a word for an object that is none of its values."""
+    """What the core knows a choice as: itself, or a word for what the core has no value for."""
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     if isinstance(value, numbers.Integral) and -(2**63) <= int(value) < 2**63:
