@@ -2,8 +2,8 @@
 
 `minimize` on a function that returns at once, at n = 50, as a multiple of a loop that makes a NumPy
 array and calls the function; and pairs of ask and tell a second at n = 500, as a multiple of the
-evaluations a second of ZOOpt's SRACOS with a function that returns at once. Rounds alternate, and of
-each the least time counts, since this machine may have other things to do.
+evaluations a second of ZOOpt's SRACOS with that function. Rounds alternate, and of each the least
+time counts, since this machine may have other things to do.
 
     ./scripts/wheel --into .venv-python && .venv-python/bin/python -m peers.overhead [--json]
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,9 @@ import numpy as np
 import racecars
 
 LOW, HIGH = -10.0, 10.0
+
+Job = tuple[Callable[[int, int], None], int, int]
+"""What is timed, with a dimension and a number of evaluations."""
 
 
 def constant(x: Any) -> float:
@@ -73,7 +76,7 @@ def seconds(work: Callable[[int, int], None], dim: int, count: int) -> float:
     return (time.process_time() - start) / count
 
 
-def least(jobs: dict[str, tuple[Callable[[int, int], None], int, int]], rounds: int) -> Any:
+def least(jobs: Mapping[str, Job], rounds: int) -> dict[str, float]:
     """The least time of each job over so many rounds."""
     times: dict[str, float] = {}
     for _ in range(rounds):
@@ -102,18 +105,34 @@ def measure(rounds: int) -> dict[str, float]:
 
 
 def page(found: dict[str, float]) -> str:
-    return f"""\
-n = 50, a function that returns at once, per evaluation
-  loop: np.empty, call   {found["bare_loop_ns"]:9.0f} ns
-  loop: np.full, call    {found["filled_loop_ns"]:9.0f} ns
-  racecars.minimize      {found["minimize_ns"]:9.0f} ns   {found["minimize_over_bare_loop"]:.2f} and \
-{found["minimize_over_filled_loop"]:.2f} times the loops
-n = 500, ask and tell, per pair
-  Optimizer, one by one  {found["ask_tell_ns"]:9.0f} ns   ZOOpt takes \
-{found["zoopt_over_ask_tell"]:.0f} times as long
-  Optimizer, by hundreds {found["ask_tell_arrays_ns"]:9.0f} ns   ZOOpt takes \
-{found["zoopt_over_ask_tell_arrays"]:.0f} times as long
-  ZOOpt's SRACOS         {found["zoopt_ns"]:9.0f} ns"""
+    """The figures for people."""
+
+    def line(name: str, key: str, *ratios: str) -> str:
+        return f"  {name:24}{found[key]:9.0f} ns   " + ", ".join(ratios)
+
+    def times(key: str, what: str) -> str:
+        return what.format(f"{found[key]:.3g} times")
+
+    lines = [
+        "n = 50, a function that returns at once, per evaluation",
+        line("loop: np.empty, call", "bare_loop_ns"),
+        line("loop: np.full, call", "filled_loop_ns"),
+        line(
+            "racecars.minimize",
+            "minimize_ns",
+            times("minimize_over_bare_loop", "{} the first"),
+            times("minimize_over_filled_loop", "{} the second"),
+        ),
+        "n = 500, ask and tell, per pair",
+        line("Optimizer, one by one", "ask_tell_ns", times("zoopt_over_ask_tell", "ZOOpt: {}")),
+        line(
+            "Optimizer, by hundreds",
+            "ask_tell_arrays_ns",
+            times("zoopt_over_ask_tell_arrays", "ZOOpt: {}"),
+        ),
+        line("ZOOpt's SRACOS", "zoopt_ns"),
+    ]
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import racecars
 
 BOUNDS = [(-5.0, 5.0)] * 4

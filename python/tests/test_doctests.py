@@ -6,6 +6,7 @@ import pkgutil
 
 import numpy as np
 import pytest
+
 import racecars
 
 MODULES = [

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import racecars
 
 BOUNDS = [(-5.0, 5.0)] * 5

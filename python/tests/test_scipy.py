@@ -6,9 +6,10 @@ import sys
 from typing import Any
 
 import numpy as np
-import racecars
 import scipy.optimize
 from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
+
+import racecars
 
 
 def test_as_a_method_of_scipys_minimize() -> None:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import racecars
 import scipy.optimize
+
+import racecars
 from racecars.space import space_of
 
 MIXED = {
