@@ -178,7 +178,9 @@ impl Racos {
             let is_inside = attempt < TRIES && !schedule.leaves_region(random);
             let region = region.as_ref().filter(|_| is_inside);
             let first = schedule.next_coordinate(space.dimension(), random);
-            let uncertain = Uncertain { first, count: settings.uncertain };
+            let more = schedule.more_coordinates(space.dimension(), random);
+            let count = (settings.uncertain + more).min(space.dimension());
+            let uncertain = Uncertain { first, count };
             let key = (scratch.classifier)
                 .draw(space, positive, negatives, region, uncertain, random, point);
             if !(avoids_repeats && ledger.has_seen(key)) {

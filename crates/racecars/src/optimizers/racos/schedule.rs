@@ -24,7 +24,9 @@ pub(super) enum Schedule {
 ///   one the search explores; at the end it converges.
 ///
 /// Coordinates are redrawn in random permutations, so that each has its turn, one in twenty from the
-/// whole axis: a coordinate in the wrong valley gets out of it even when the region is small.
+/// whole axis: a coordinate in the wrong valley gets out of it even when the region is small. When all
+/// have had some turns and none helped, two or more are redrawn together: what is best in each
+/// coordinate alone may not be so in two.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Adaptive {
     budget: Option<u64>,
@@ -36,6 +38,8 @@ pub(super) struct Adaptive {
     pace: f64,
     /// Whether the best point is no longer the region's centre.
     has_moved: bool,
+    /// Outcomes since the last improvement.
+    stalled: u64,
     /// The permutation of the coordinates that is on, and the place in it.
     permutation: u64,
     place: u64,
@@ -116,6 +120,22 @@ impl Schedule {
         Some(index as usize)
     }
 
+    /// How many coordinates more than usual are redrawn.
+    pub(super) fn more_coordinates(&self, dimension: usize, random: &mut Random) -> usize {
+        match self {
+            Schedule::Adaptive(adaptive)
+                if adaptive.stalled / Adaptive::PATIENCE >= dimension as u64 =>
+            {
+                let mut more = 0;
+                while more + 1 < dimension && random.chance(0.5) {
+                    more += 1;
+                }
+                more
+            }
+            _ => 0,
+        }
+    }
+
     /// Whether a draw is from the whole axis rather than from the region.
     pub(super) fn leaves_region(&self, random: &mut Random) -> bool {
         matches!(self, Schedule::Adaptive(_)) && random.chance(Adaptive::OUTSIDE)
@@ -148,6 +168,8 @@ impl Adaptive {
     const EXPLORATION: f64 = 0.95;
     /// The share of draws from the whole axis.
     const OUTSIDE: f64 = 0.05;
+    /// How many turns each coordinate has without an improvement before several are redrawn at once.
+    const PATIENCE: u64 = 3;
 
     fn new(space: &Space, budget: Option<u64>) -> Self {
         // Where all is discrete, nothing is left to narrow below a single value.
@@ -160,6 +182,7 @@ impl Adaptive {
             narrowest,
             pace: Adaptive::PACE,
             has_moved: true,
+            stalled: 0,
             permutation: 0,
             place: u64::MAX,
         }
@@ -176,6 +199,7 @@ impl Adaptive {
     }
 
     fn learn(&mut self, is_better: bool, n: f64) {
+        self.stalled = if is_better { 0 } else { self.stalled.saturating_add(1) };
         if is_better {
             self.width = (self.width * (1.0 + self.pace / n)).min(1.0);
             return;
