@@ -244,7 +244,7 @@ impl Optimizer for Racos {
         let key = match training.best() {
             Some(best) if training.is_ready() => {
                 schedule.step(region, &best.point, ledger.told(), random);
-                if random.chance(settings.exploitation) {
+                if random.chance(schedule.exploitation(settings.exploitation, &self.space)) {
                     self.exploit(&mut point)
                 } else {
                     self.explore(&mut point)

@@ -26,7 +26,8 @@ pub(super) enum Schedule {
 /// Coordinates are redrawn in random permutations, so that each has its turn, one in twenty from the
 /// whole axis: a coordinate in the wrong valley gets out of it even when the region is small. When all
 /// have had some turns and none helped, two or more are redrawn together: what is best in each
-/// coordinate alone may not be so in two.
+/// coordinate alone may not be so in two. Where all coordinates are discrete, every second draw is then
+/// one from the whole space: there is nothing to refine, and the next better point may be anywhere.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Adaptive {
     budget: Option<u64>,
@@ -120,19 +121,29 @@ impl Schedule {
         Some(index as usize)
     }
 
+    /// The probability to draw from the learned box, where it is `usual` otherwise.
+    pub(super) fn exploitation(&self, usual: f64, space: &Space) -> f64 {
+        if space.is_discrete() && self.is_stalled(space.dimension()) { 0.5 * usual } else { usual }
+    }
+
     /// How many coordinates more than usual are redrawn.
     pub(super) fn more_coordinates(&self, dimension: usize, random: &mut Random) -> usize {
-        match self {
-            Schedule::Adaptive(adaptive)
-                if adaptive.stalled / Adaptive::PATIENCE >= dimension as u64 =>
-            {
-                let mut more = 0;
-                while more + 1 < dimension && random.chance(0.5) {
-                    more += 1;
-                }
-                more
+        let mut more = 0;
+        if self.is_stalled(dimension) {
+            while more + 1 < dimension && random.chance(0.5) {
+                more += 1;
             }
-            _ => 0,
+        }
+        more
+    }
+
+    /// Whether each coordinate had some turns since the last improvement.
+    fn is_stalled(&self, dimension: usize) -> bool {
+        match self {
+            Schedule::Adaptive(adaptive) => {
+                adaptive.stalled / Adaptive::PATIENCE >= dimension as u64
+            }
+            _ => false,
         }
     }
 
