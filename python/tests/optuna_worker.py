@@ -1,7 +1,8 @@
-"""Works on a study until it has so many complete trials: `optuna_worker.py STORAGE TRIALS SECONDS`.
+"""Works on a study until it has so many complete trials: `optuna_worker.py STORAGE TRIALS [STICK]`.
 
-In the end it prints which trials were its own, how many had ended when it last asked, and how many
-its optimizer had been told.
+With STICK, it prints the number of its trial of that rank, and does not end it. In the end it prints
+which trials were its own, how many had ended when it last asked, and how many its optimizer had been
+told.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def storage_of(place: str) -> Any:
     return JournalStorage(JournalFileBackend(place))
 
 
-def main(place: str, trials: int, seconds: float) -> None:
+def main(place: str, trials: int, stick: int = 0) -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     # The same seed in all processes, as a user would have it.
     sampler = RaceCarsSampler(seed=1)
@@ -38,7 +39,10 @@ def main(place: str, trials: int, seconds: float) -> None:
     def objective(trial: Trial) -> float:
         own.append(trial.number)
         xs = [trial.suggest_float(f"x{i}", -5, 5) for i in range(DIMENSION)]
-        time.sleep(seconds)
+        time.sleep(0.01)
+        if len(own) == stick:
+            print(trial.number, flush=True)
+            time.sleep(3600)
         return sum((x - 1) ** 2 for x in xs)
 
     enough = MaxTrialsCallback(trials, states=(TrialState.COMPLETE,))
@@ -51,4 +55,4 @@ def main(place: str, trials: int, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]))
+    main(sys.argv[1], *map(int, sys.argv[2:]))
