@@ -1,8 +1,8 @@
 """Works on a study until it has so many complete trials: `optuna_worker.py STORAGE TRIALS [STICK]`.
 
-With STICK, it prints the number of its trial of that rank, and does not end it. In the end it prints
-which trials were its own, how many had ended when it last asked, and how many its optimizer had been
-told.
+With STICK, it prints the number of its trial of that rank, and does not end it. In the end it
+prints which trials were its own, how many had ended when it last asked, and how many its optimizer
+had been told.
 """
 
 from __future__ import annotations
