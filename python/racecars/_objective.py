@@ -12,8 +12,15 @@ import numpy as np
 from racecars._constraints import Constraints
 
 
-class Infeasible(float):
+class Infeasible:
     """What ``fun`` may return instead of a value: the point breaks a constraint, by this much."""
+
+    # No subclass of float: it must not pass for a value.
+    def __init__(self, violation: float) -> None:
+        self.violation = float(violation)
+
+    def __repr__(self) -> str:
+        return f"Infeasible({self.violation})"
 
 
 class Outcome(NamedTuple):
@@ -72,9 +79,10 @@ def outcome_of(returned: Any) -> Outcome:
     """What a function's return value means."""
     if isinstance(returned, Infeasible):
         evaluated = not isinstance(returned, Unevaluated)
-        if math.isfinite(returned) and returned >= 0.0:
-            return Outcome("infeasible", float(returned), evaluated=evaluated)
-        return Outcome("error", text=f"a constraint was violated by {float(returned)}")
+        violation = returned.violation
+        if math.isfinite(violation) and violation >= 0.0:
+            return Outcome("infeasible", violation, evaluated=evaluated)
+        return Outcome("error", text=f"a constraint was violated by {violation}")
     try:
         value = _number(returned)
     except (TypeError, ValueError):

@@ -146,7 +146,8 @@ class Dask(Pool):
     def __init__(self, client: Any, objective: Objective) -> None:
         self.client = client
         self.size = max(1, sum(client.nthreads().values()))
-        self.objective = client.scatter(objective, broadcast=True, hash=False)
+        # The result of a task, and not scattered: Dask makes it anew when its worker is lost.
+        self.objective = client.submit(Shipped.unpacked, Shipped(objective), pure=False)
         self.tasks: dict[Any, tuple[int, int]] = {}
 
     def submit(self, number: int, points: list[Any]) -> None:
@@ -162,22 +163,14 @@ class Dask(Pool):
             return
         for future in finished:
             number, count = self.tasks.pop(future)
-            if future.status == "finished":
+            try:
                 took, outcomes = future.result()
                 yield number, took, list(outcomes)
-            else:
-                yield number, None, lost(failure_of(future), count)
+            except Exception as error:
+                yield number, None, lost(error, count)
 
     def close(self) -> None:
         self.client.cancel(list(self.tasks))
-
-
-def failure_of(future: Any) -> BaseException:
-    """Why a Dask future has no result."""
-    if future.status == "cancelled":
-        return RuntimeError("the task was cancelled")
-    error: BaseException = future.exception()
-    return error
 
 
 class Ray(Pool):

@@ -169,8 +169,10 @@ class Run:
         self.next_tick = time.monotonic() + PERIOD
 
     def seconds(self) -> float | None:
-        """How long a loop may go on by itself."""
-        until = min(self.deadline, self.next_tick if self.has_ticks else math.inf)
+        """How long a loop may go on, or wait, by itself; after the deadline, for the next tick."""
+        until = self.next_tick if self.has_ticks else math.inf
+        if self.reason is None:
+            until = min(until, self.deadline)
         return None if until == math.inf else max(0.0, until - time.monotonic())
 
     def save(self) -> None:

@@ -36,8 +36,9 @@ impl Optimizer {
     ) -> PyResult<Stop<'py>> {
         let deadline = seconds.map(|s| Instant::now() + Duration::from_secs_f64(s.clamp(0.0, 1e9)));
         let space = self.space.get();
+        let mut values = Values::of(py, record);
         let mut until_signals = SIGNALS_EVERY;
-        while record.lock(py).values.len() < limit {
+        while values.count() < limit {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Ok(("time", None, None));
             }
@@ -62,7 +63,7 @@ impl Optimizer {
                 Ok(object) => match object.cast::<pyo3::types::PyFloat>().map(|x| x.extract()) {
                     Ok(Ok(value)) if f64::is_finite(value) => {
                         self.learn(py, candidate, Outcome::Value(value))?;
-                        record.lock(py).add(value);
+                        values.new.push(value);
                         if target.is_some_and(|target| value <= target) {
                             return Ok(("target", None, None));
                         }
@@ -76,5 +77,30 @@ impl Optimizer {
             return Ok((what, Some(candidate), Some(object)));
         }
         Ok(("limit", None, None))
+    }
+}
+
+/// The values since the loop began, which go into the record when it ends.
+struct Values<'a, 'py> {
+    py: Python<'py>,
+    record: &'a Record,
+    before: usize,
+    new: Vec<f64>,
+}
+
+impl<'a, 'py> Values<'a, 'py> {
+    fn of(py: Python<'py>, record: &'a Record) -> Self {
+        let before = record.lock(py).values.len();
+        Values { py, record, before, new: Vec::new() }
+    }
+
+    fn count(&self) -> usize {
+        self.before + self.new.len()
+    }
+}
+
+impl Drop for Values<'_, '_> {
+    fn drop(&mut self) {
+        self.record.lock(self.py).extend(&self.new);
     }
 }

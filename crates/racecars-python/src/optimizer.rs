@@ -10,12 +10,14 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict};
 use racecars::{Algorithm, Outcome};
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// From so many numbers to move on, the interpreter is released: some ten microseconds of work.
 const MANY_NUMBERS: usize = 20_000;
+/// The room made for an array before it is known how many points there are.
+const MOST_AT_FIRST: usize = 1 << 24;
 /// From this dimension on, a tell of CMA-ES may take long.
 const LARGE_MATRIX: usize = 30;
 
@@ -102,12 +104,19 @@ impl Optimizer {
             let point = self.space.get().encode_dict(params)?;
             let outcome = outcome(value, violation, error)?;
             let numbers = self.space.get().numbers(&point);
-            let core = self.row(py, &numbers).unwrap_or(racecars::Candidate::known(point));
+            let row = self.lock(py).row(&numbers);
+            let core = row.unwrap_or_else(|| racecars::Candidate::known(point));
             return self.learn(py, core, outcome);
         }
         if let Ok(x) = candidate.extract::<PyReadonlyArray1<'_, f64>>() {
             let outcome = outcome(value, violation, error)?;
-            return self.tell_row(py, &slice(&x)?, outcome);
+            let numbers = slice(&x)?;
+            let row = self.lock(py).row(&numbers);
+            let core = match row {
+                Some(candidate) => candidate,
+                None => racecars::Candidate::known(self.space.get().encode(&numbers)?),
+            };
+            return self.learn(py, core, outcome);
         }
         if let Ok(rows) = candidate.extract::<PyReadonlyArray2<'_, f64>>() {
             if violation.is_some() || error.is_some() {
@@ -242,7 +251,7 @@ impl Optimizer {
         }
         let space = self.space.get();
         let dimension = space.core.dimension();
-        let mut numbers = Vec::new();
+        let mut numbers = Vec::with_capacity(n.saturating_mul(dimension).min(MOST_AT_FIRST));
         let mut guard = self.lock(py);
         let inner = &mut *guard;
         let mut work = || {
@@ -287,50 +296,77 @@ impl Optimizer {
                 values.len()
             )));
         }
-        for (row, &value) in rows.rows().into_iter().zip(values) {
-            match row.as_slice() {
-                Some(row) => self.tell_row(py, row, Outcome::from(value))?,
-                None => self.tell_row(py, &row.to_vec(), Outcome::from(value))?,
+        let space = &self.space.get().core;
+        let mut guard = self.lock(py);
+        let inner = &mut *guard;
+        let mut work = || {
+            for (row, &value) in rows.rows().into_iter().zip(values) {
+                let row = row.as_slice().map_or_else(|| row.to_vec().into(), Cow::from);
+                inner.tell_row(space, &row, Outcome::from(value))?;
             }
-        }
-        Ok(())
-    }
-
-    fn tell_row(&self, py: Python<'_>, numbers: &[f64], outcome: Outcome) -> PyResult<()> {
-        let candidate = match self.row(py, numbers) {
-            Some(candidate) => candidate,
-            None => racecars::Candidate::known(self.space.get().encode(numbers)?),
+            Ok(())
         };
-        self.learn(py, candidate, outcome)
+        let is_long = self.is_heavy || rows.len() >= MANY_NUMBERS;
+        if is_long { py.detach(work) } else { work() }.map_err(refused)
+    }
+}
+
+impl Inner {
+    /// Tells the outcome of a numeric point, which may be a row that was asked.
+    fn tell_row(
+        &mut self,
+        space: &racecars::Space,
+        numbers: &[f64],
+        outcome: Outcome,
+    ) -> racecars::Result<()> {
+        let candidate = match self.row(numbers) {
+            Some(candidate) => candidate,
+            None => racecars::Candidate::known(space.from_numbers(numbers)?),
+        };
+        self.core.tell(candidate, outcome)
     }
 
     /// The candidate that was given away as this row, if any.
-    fn row(&self, py: Python<'_>, numbers: &[f64]) -> Option<racecars::Candidate> {
-        let mut inner = self.lock(py);
-        if inner.rows.is_empty() {
+    fn row(&mut self, numbers: &[f64]) -> Option<racecars::Candidate> {
+        if self.rows.is_empty() {
             return None;
         }
         let key = hash(numbers);
-        let same = inner.rows.get_mut(&key)?;
+        let same = self.rows.get_mut(&key)?;
         let candidate = same.pop();
         if same.is_empty() {
-            inner.rows.remove(&key);
+            self.rows.remove(&key);
         }
         candidate
     }
 }
 
 /// The hash of a row's bits: rows come back as they went.
+///
+/// Nobody gains from making rows collide, so it need not be hard to: four lanes of what rustc's own
+/// maps do, mixed in the end.
 fn hash(numbers: &[f64]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    for number in numbers {
-        number.to_bits().hash(&mut hasher);
+    const FACTOR: u64 = 0x517c_c1b7_2722_0a95;
+    let step =
+        |lane: u64, number: f64| (lane.rotate_left(5) ^ number.to_bits()).wrapping_mul(FACTOR);
+    let mut lanes = [1u64, 2, 3, 4];
+    let (quads, rest) = numbers.as_chunks::<4>();
+    for quad in quads {
+        for (lane, &number) in lanes.iter_mut().zip(quad) {
+            *lane = step(*lane, number);
+        }
     }
-    hasher.finish()
+    for (lane, &number) in lanes.iter_mut().zip(rest) {
+        *lane = step(*lane, number);
+    }
+    lanes.iter().fold(0, |all, &lane| {
+        let mixed = (all ^ lane ^ lane >> 32).wrapping_mul(FACTOR);
+        mixed ^ mixed >> 29
+    })
 }
 
 /// The numbers of an array, copied only where they are not contiguous.
-fn slice<'a>(array: &'a PyReadonlyArray1<'_, f64>) -> PyResult<std::borrow::Cow<'a, [f64]>> {
+fn slice<'a>(array: &'a PyReadonlyArray1<'_, f64>) -> PyResult<Cow<'a, [f64]>> {
     Ok(match array.as_slice() {
         Ok(numbers) => numbers.into(),
         Err(_) => array.as_array().to_vec().into(),

@@ -18,7 +18,7 @@ pub(crate) struct Counts {
     failed: u64,
     infeasible: u64,
     /// Evaluations that were carried out, infeasible points not included.
-    pub(crate) evaluations: u64,
+    evaluations: u64,
 }
 
 #[pymethods]
@@ -93,7 +93,12 @@ impl Record {
 }
 
 impl Counts {
-    pub(crate) fn add(&mut self, value: f64) {
+    pub(crate) fn extend(&mut self, values: &[f64]) {
+        self.values.extend_from_slice(values);
+        self.evaluations += values.len() as u64;
+    }
+
+    fn add(&mut self, value: f64) {
         self.values.push(value);
         self.evaluations += 1;
     }
