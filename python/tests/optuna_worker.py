@@ -17,6 +17,7 @@ from optuna.storages import JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.study import MaxTrialsCallback
 from optuna.trial import Trial, TrialState
+
 from racecars.optuna import RaceCarsSampler
 
 NAME = "shared"

@@ -17,6 +17,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
+
 from racecars._core import Space
 from racecars.optimizer import Optimizer
 from racecars.optuna import RaceCarsSampler

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from optuna.samplers import BaseSampler
 from optuna.testing import pytest_samplers as cases
+
 from racecars.optuna import RaceCarsSampler
 
 

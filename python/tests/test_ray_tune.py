@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 import ray
-from racecars.ray import RaceCarsSearch
 from ray import cloudpickle, tune
 from ray.tune.search import Searcher
+
+from racecars.ray import RaceCarsSearch
 
 SPACE = {
     "lr": tune.loguniform(1e-5, 1e-1),
