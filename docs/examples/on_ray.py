@@ -1,8 +1,8 @@
 # %% [markdown]
 # # On Ray
 #
-# Two ways to use a Ray cluster. `workers="ray"` is our own loop with Ray's tasks: it costs a
-# millisecond per evaluation, or less. `RaceCarsSearch` is a searcher for Ray Tune, which starts a
+# Two ways to use a Ray cluster. `workers="ray"` is our own loop with Ray's tasks: it costs
+# milliseconds per evaluation, or less. `RaceCarsSearch` is a searcher for Ray Tune, which starts a
 # process and writes files for every trial, which costs about a second, and gives schedulers,
 # checkpoints and reports in return.
 
