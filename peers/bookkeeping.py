@@ -2,10 +2,10 @@
 
 The function returns at once, so that all the time is bookkeeping: choosing the point, sending it,
 writing down what came of it. Workers get cheap evaluations several at a time, so on them one that
-takes 50 ms is measured too: the time of a worker that it takes beyond those. What runs in one process
-is measured in processor time, which others on the machine do not disturb, and what runs in several,
-or waits for a disk, by the clock. For Ray Tune it is the time of the trials that a longer run has
-more than a shorter one, so that its start does not count.
+takes 50 ms is measured too: the time of a worker that it takes beyond those. What runs in one
+process is measured in processor time, which others on the machine do not disturb, and what runs in
+several, or waits for a disk, by the clock. For Ray Tune it is the time of the trials that a longer
+run has more than a shorter one, so that its start does not count.
 
     ./scripts/wheel --into .venv-python && .venv-python/bin/python -m peers.bookkeeping [--json]
 """

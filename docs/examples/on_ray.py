@@ -3,7 +3,7 @@
 #
 # Two ways to use a Ray cluster. `workers="ray"` is our own loop with Ray's tasks: it costs
 # milliseconds per evaluation, or less. `RaceCarsSearch` is a searcher for Ray Tune, which starts a
-# process and writes files for every trial, which costs about a second, and gives schedulers,
+# process and writes files for every trial, which costs a second or more, and gives schedulers,
 # checkpoints and reports in return.
 
 # %%
