@@ -9,6 +9,7 @@ True
 tell below it.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from racecars._core import METHODS, Candidate, SpaceExhausted, __version__
@@ -45,4 +46,7 @@ def __getattr__(name: str) -> Any:
         from racecars import result
 
         return getattr(result, name)
+    # `racecars.optuna` and `racecars.ray`, for which other packages must be there.
+    if name in ("optuna", "ray"):
+        return importlib.import_module(f"racecars.{name}")
     raise AttributeError(f"module 'racecars' has no attribute {name!r}")

@@ -13,6 +13,8 @@ import pytest
 
 # Ray asks PyPI-like services and starts a dashboard unless told not to.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+# Its workers would wait for everything else on a busy machine.
+os.environ.setdefault("RAY_worker_niceness", "0")
 
 
 @pytest.fixture

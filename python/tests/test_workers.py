@@ -156,7 +156,8 @@ def test_exceptions_and_exits_in_processes() -> None:
             raise Odd(1, 2)
         return sphere(x)
 
-    res = racecars.minimize(fun, BOUNDS, maxfev=100, rng=1, workers=2)
+    starts = [[x, 0, 0, 0] for x in (4.0, 2.0, 0.5)]
+    res = racecars.minimize(fun, BOUNDS, x0=starts, maxfev=100, rng=1, workers=2)
     texts = {failure.text for failure in res.errors}
     assert {"ValueError: far out", "SystemExit: 1", "Odd: odd"} <= texts
     with pytest.raises((ValueError, RuntimeError)):
