@@ -16,12 +16,11 @@ pub(super) enum Schedule {
     Adaptive(Adaptive),
 }
 
-/// A region that stays centred on the best point. Its width is the larger of two:
-///
-/// - by success: each improvement widens it by the factor 1 + a/n, each other outcome narrows it such
-///   that one improvement in five outcomes keeps it;
-/// - by budget: (1 - t / 0.95 T)^2.5 of the space after t of T evaluations. While it is the larger
-///   one the search explores; at the end it converges.
+/// A region that stays centred on the best point. Its width follows success: each improvement widens it
+/// by the factor 1 + a/n, each other outcome narrows it such that one improvement in five outcomes keeps
+/// it. But the budget sets a limit: after t of T evaluations it is not narrower than
+/// (1 - t / 0.95 T)^2.5 of the space. While that holds it wide the search explores; in the end it
+/// converges.
 ///
 /// Coordinates are redrawn in random permutations, so that each has its turn, one in twenty from the
 /// whole axis: a coordinate in the wrong valley gets out of it even when the region is small. When all
@@ -31,7 +30,7 @@ pub(super) enum Schedule {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Adaptive {
     budget: Option<u64>,
-    /// The width by success, as a share of the space.
+    /// The width, as a share of the space.
     width: f64,
     /// The width at which the search has converged: it widens again, and takes its time.
     narrowest: f64,
@@ -199,14 +198,16 @@ impl Adaptive {
         }
     }
 
-    /// The share of the space that the region is after `told` evaluations.
-    fn fraction(&self, told: u64) -> f64 {
+    /// The share of the space that the region is after `told` evaluations. What the budget widens is not
+    /// narrowed by a lack of success.
+    fn fraction(&mut self, told: u64) -> f64 {
         let by_budget = self.budget.map_or(0.0, |budget| {
             let left = 1.0 - told as f64 / (Adaptive::EXPLORATION * budget.max(1) as f64);
             let left = left.max(0.0);
             left * left * left.sqrt()
         });
-        self.width.max(by_budget)
+        self.width = self.width.max(by_budget);
+        self.width
     }
 
     fn learn(&mut self, is_better: bool, n: f64) {
