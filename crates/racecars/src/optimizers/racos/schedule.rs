@@ -1,7 +1,6 @@
 //! When and how the search region shrinks: as in the paper, by given gamma and rho, or by itself.
 
-use super::super::saved::ROOM;
-use crate::random::Random;
+use crate::random::{Random, permuted};
 use crate::space::{Region, Space};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -41,11 +40,9 @@ pub(super) struct Adaptive {
     has_moved: bool,
     /// Outcomes since the last improvement.
     stalled: u64,
-    /// The permutation of the coordinates that is on: how many are left of it, the last one, and how
-    /// far it is from one to the next, around the end.
-    left: u64,
-    last: u64,
-    stride: u64,
+    /// The permutation of the coordinates that is on, and the place in it.
+    permutation: u64,
+    place: u64,
 }
 
 impl Schedule {
@@ -115,7 +112,12 @@ impl Schedule {
         random: &mut Random,
     ) -> Option<usize> {
         let Schedule::Adaptive(adaptive) = self else { return None };
-        Some(adaptive.next_coordinate(dimension as u64, random) as usize)
+        if adaptive.place >= dimension as u64 {
+            (adaptive.place, adaptive.permutation) = (0, random.bits());
+        }
+        let index = permuted(adaptive.place, dimension as u64, adaptive.permutation);
+        adaptive.place += 1;
+        Some(index as usize)
     }
 
     /// The probability to draw from the learned box, where it is `usual` otherwise.
@@ -160,10 +162,6 @@ impl Schedule {
                 let is_share = |x: f64| x > 0.0 && x <= 1.0;
                 is_share(adaptive.width)
                     && is_share(adaptive.narrowest)
-                    && adaptive.left < ROOM
-                    && adaptive.last < ROOM
-                    && adaptive.stride < ROOM
-                    && adaptive.stalled < ROOM
                     && adaptive.pace > 0.0
                     && adaptive.pace <= Adaptive::PACE
             }
@@ -195,9 +193,8 @@ impl Adaptive {
             pace: Adaptive::PACE,
             has_moved: true,
             stalled: 0,
-            left: 0,
-            last: 0,
-            stride: 1,
+            permutation: 0,
+            place: u64::MAX,
         }
     }
 
@@ -213,24 +210,6 @@ impl Adaptive {
         self.width
     }
 
-    /// Steps on by a stride that meets every coordinate once: one that has no divisor in common with
-    /// their number. Begin and stride are random, which is as good here as any permutation, and needs no
-    /// memory.
-    fn next_coordinate(&mut self, n: u64, random: &mut Random) -> u64 {
-        if self.left == 0 {
-            (self.left, self.last) = (n, random.below(n));
-            self.stride = loop {
-                let stride = 1 + random.below(n);
-                if greatest_common_divisor(stride, n) == 1 {
-                    break stride;
-                }
-            };
-        }
-        self.left -= 1;
-        self.last = (self.last + self.stride) % n;
-        self.last
-    }
-
     fn learn(&mut self, is_better: bool, n: f64) {
         self.stalled = if is_better { 0 } else { self.stalled.saturating_add(1) };
         if is_better {
@@ -243,47 +222,5 @@ impl Adaptive {
             self.width = 1.0;
             self.pace *= 0.5;
         }
-    }
-}
-
-fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_coordinate_has_its_turn() {
-        let mut random = Random::new(1);
-        for dimension in 1..60 {
-            let space = Space::cube(dimension, 0.0, 1.0).unwrap();
-            let mut adaptive = Adaptive::new(&space, None);
-            for _ in 0..5 {
-                let mut turns: Vec<u64> = (0..dimension)
-                    .map(|_| adaptive.next_coordinate(dimension as u64, &mut random))
-                    .collect();
-                turns.sort_unstable();
-                assert!(turns.into_iter().eq(0..dimension as u64));
-            }
-        }
-    }
-
-    #[test]
-    fn the_region_is_as_wide_as_the_budget_allows_and_converges_in_the_end() {
-        let space = Space::cube(10, 0.0, 1.0).unwrap();
-        let mut adaptive = Adaptive::new(&space, Some(1000));
-        let mut widths = Vec::new();
-        for told in 0..1000 {
-            widths.push(adaptive.fraction(told));
-            adaptive.learn(false, 10.0);
-        }
-        assert!(widths.is_sorted_by(|a, b| a >= b));
-        assert!(widths[475] > 0.17 && widths[475] < 0.18, "half of the 95 %: {}", widths[475]);
-        assert!(widths[999] < 1e-3, "{}", widths[999]);
     }
 }
