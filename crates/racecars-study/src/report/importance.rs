@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn few_that_matter_are_found_among_many() {
-        let found = measured(300, 12_000, |x| 3.0 * (x[7] - 0.5).abs() + (x[123] - 0.2).abs());
+        let found = measured(300, 12_000, |x| 3.0 * (x[7] - 0.5).abs() + (x[123] - 0.2).powi(2));
         let shares = &found.shares;
         let mut order: Vec<usize> = (0..300).collect();
         order.sort_by(|&a, &b| shares[b].total_cmp(&shares[a]));
