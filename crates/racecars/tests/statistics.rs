@@ -73,7 +73,7 @@ fn race_cars_needs_no_settings() {
 #[test]
 fn race_cars_gets_out_of_what_is_best_in_each_coordinate_alone() {
     let space = Space::builder().integers("i", 4, 0, 5).build().unwrap();
-    let found = median(&Algorithm::race_cars(), &space, 1000, 9, trap);
+    let found = median(&Algorithm::race_cars(), &space, 1000, 25, trap);
     assert_eq!(found, -40.0);
 }
 
