@@ -180,5 +180,5 @@ fn summary_row(name: &str, summary: &Summary) -> [String; 6] {
 
 /// A ratio in the digits that mean something.
 fn ratio(x: f64) -> String {
-    if x < 100.0 { format!("{x:.2}") } else { short(x) }
+    if (0.1..100.0).contains(&x) { format!("{x:.2}") } else { short(x) }
 }

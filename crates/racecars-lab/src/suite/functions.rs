@@ -2,7 +2,7 @@
 
 /// The most coordinates for which a rotation has a dense matrix. Beyond, n² operations per evaluation
 /// would be nearly all of the suite's time (23 hours of two cores at n = 1000), and the problems are
-/// `turned-` by n log2 n turns of pairs of coordinates instead.
+/// `turned-` by 3/2 n log2 n turns of pairs of coordinates instead.
 const MOST_FOR_MATRIX: usize = 200;
 
 /// Half of the functions: settings are chosen on one and reported on the other.
