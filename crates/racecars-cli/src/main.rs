@@ -31,6 +31,7 @@ Examples:
   racecars solve shifted-rastrigin --dim 50 --json     the same for programs
   racecars bench --problem ackley,levy --dim 50,500 --budget 30n \\
                  --algorithm race-cars,sracos,random --trials 10
+  racecars bench --suite default --quick               how good the default is, everywhere
   racecars problem                                     the test problems there are
   racecars overhead --dim 50,500,1000000               what a step costs, beside its floor
   racecars paper --quick                               the paper's experiments, as one page

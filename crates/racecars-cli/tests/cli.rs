@@ -118,6 +118,34 @@ fn a_trial_is_the_run_of_its_seed() {
 }
 
 #[test]
+fn a_suite_compares_a_candidate_with_the_best_single_and_keeps_the_trials() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().to_str().unwrap();
+    let small = format!(
+        "bench --suite default --problem sphere,stepped-ackley --dims 4 --budgets 5n,30n --seeds 2 \
+         --algorithms sracos,random --candidate race-cars --out {out}"
+    );
+    let report = json(&format!("{small} --json --jobs 1"));
+    let cells = report["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 4);
+    let number = |value: &Value| value.as_f64().unwrap();
+    for cell in cells {
+        let ratio = number(&cell["candidate"]) / number(&cell["best"]);
+        assert!((number(&cell["ratio"]) - ratio).abs() < 1e-12);
+        assert_eq!(cell["singles"].as_array().unwrap().len(), 2);
+    }
+    assert!(number(&report["summary"]["geometric_mean"]) > 0.0);
+
+    let text = String::from_utf8(run(&small).stdout).unwrap();
+    for part in ["best single", "within 1.5x", "T = 30n", "n = 4", "sracos alone", "cells.csv"] {
+        assert!(text.contains(part), "no `{part}` in:\n{text}");
+    }
+    assert_eq!(report, json(&format!("{small} --json")));
+    let table = std::fs::read_to_string(directory.path().join("cells.csv")).unwrap();
+    assert_eq!(table.lines().count(), 1 + 4);
+}
+
+#[test]
 fn overhead_gives_steps_beside_their_floor() {
     let report = json("overhead --dim 20000 --algorithm race-cars,random --json");
     let results = report["results"].as_array().unwrap();
@@ -149,6 +177,13 @@ fn what_is_wrong_is_said_with_what_is_allowed() {
         ("paper mixed --trials 0", "at least 1"),
         ("bench --problem ackley", "--dim"),
         ("bench --problem ackley --dim 5 --trials 0", "at least 1"),
+        ("bench --problem ackley --dim 5 --quick", "--suite"),
+        ("bench --suite nothing", "[possible values: default]"),
+        (
+            "bench --suite default --half choose --problem levy",
+            "is not one of ackley, rotated-levy",
+        ),
+        ("bench --suite default --gamma 0.5", "cannot be used with"),
     ];
     for (arguments, part) in cases {
         let error = error(arguments);

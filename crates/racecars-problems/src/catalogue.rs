@@ -36,8 +36,9 @@ pub const PROBLEMS: [Listed; 11] = [
     fixed("mixed-categorical", "a bowl on n/2 reals plus the number of n/2 wrong categories"),
 ];
 
-/// What may stand before a function's name, in this order, each or none; one of the first two.
-pub const PREFIXES: [Listed; 4] = [
+/// What may stand before a function's name, in this order, each or none; one of the first two, and
+/// one of the last two.
+pub const PREFIXES: [Listed; 5] = [
     fixed(
         "discontinuous-",
         "the paper's 5n balls of radius 0.5, raised by up to 1; hardly ever met",
@@ -45,6 +46,7 @@ pub const PREFIXES: [Listed; 4] = [
     fixed("stepped-", "as many jumps that are met: slabs of single coordinates"),
     fixed("shifted-", "the optimum at a random point of [-5, 5]^n"),
     fixed("rotated-", "turned about the optimum by a random orthogonal matrix"),
+    fixed("turned-", "the same by turns of pairs of coordinates, cheaper in many dimensions"),
 ];
 
 #[cfg(test)]

@@ -101,7 +101,8 @@ impl Problem {
     /// - `discontinuous-`: the paper's 5n random balls of radius 0.5 with heights in [0, 1], or
     ///   `stepped-`: as many jumps, that are met
     /// - `shifted-`: the optimum at a random point of [-5, 5]^n
-    /// - `rotated-`: turned about the optimum by a random orthogonal matrix
+    /// - `rotated-`: turned about the optimum by a random orthogonal matrix, or `turned-`: by n log2 n
+    ///   turns of random pairs of coordinates, which costs less in many dimensions
     ///
     /// Others:
     /// - `mixed-ackley` (the paper's): Ackley on n/2 reals in [-1, 1] plus L'|y| on n/2 integers in
@@ -292,12 +293,13 @@ impl Continuous {
             stripped.is_some()
         };
         let (has_balls, has_slabs) = (has("discontinuous-"), has("stepped-"));
-        let (is_shifted, is_rotated) = (has("shifted-"), has("rotated-"));
+        let is_shifted = has("shifted-");
+        let (is_rotated, is_turned) = (has("rotated-"), has("turned-"));
         let Some(function) = FUNCTIONS.iter().find(|function| function.name == rest) else {
             let names: Vec<&str> = Problem::names().collect();
             return Err(ProblemError(format!(
                 "problem `{name}` is not known; there are {}; and the continuous ones with \
-                 discontinuous- or stepped-, then shifted-, then rotated- before the name",
+                 discontinuous- or stepped-, then shifted-, then rotated- or turned- before the name",
                 names.join(", ")
             )));
         };
@@ -309,7 +311,11 @@ impl Continuous {
                  {MAX_DENSE} is allowed"
             )));
         }
-        let rotation = is_rotated.then(|| Rotation::random(dimension, random.bits()));
+        let rotation = if is_turned {
+            Some(Rotation::of_turns(dimension, random.bits()))
+        } else {
+            is_rotated.then(|| Rotation::random(dimension, random.bits()))
+        };
         let optimum = || moved_to.clone().unwrap_or_else(|| vec![function.center; dimension]);
         let (low, high) = DOMAIN;
         if has_balls && dimension > MAX_DENSE {
@@ -379,7 +385,7 @@ mod tests {
 
     fn all() -> Vec<String> {
         let prefixes = ["", "discontinuous-", "stepped-", "shifted-", "rotated-"];
-        let more = ["shifted-rotated-", "stepped-shifted-rotated-"];
+        let more = ["shifted-rotated-", "shifted-turned-", "stepped-shifted-rotated-"];
         let functions = FUNCTIONS.iter().map(|function| function.name);
         functions
             .flat_map(|name| {
@@ -470,7 +476,8 @@ mod tests {
         let x = [1.0, -2.0, 3.0, -4.0, 5.0, -6.0];
         let offset: Vec<f64> = x.iter().zip(problem.minimizer()).map(|(x, o)| x - o).collect();
         let rows = transformation.rotation.unwrap().rows();
-        let turned = rows.map(|row| row.iter().zip(&offset).map(|(r, o)| r * o).sum::<f64>());
+        let turned =
+            rows.iter().map(|row| row.iter().zip(&offset).map(|(r, o)| r * o).sum::<f64>());
         let z: Vec<f64> = turned.map(|t| transformation.center + t).collect();
         let expected = functions::levy(&z) + problem.perturbation_at(&x);
         assert!((problem.value_at(&x) - expected).abs() < 1e-9);

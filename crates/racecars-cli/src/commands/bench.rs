@@ -1,5 +1,6 @@
 //! `racecars bench`: compare algorithms on test problems.
 
+use super::suite::{Narrowed, SuiteArguments};
 use super::{Tuning, algorithms, at_least_one, cores};
 use crate::interrupt::{INTERRUPTED, on_interrupt};
 use crate::output::{print, print_json, short, table};
@@ -14,30 +15,31 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Compare algorithms on test problems, trials side by side on all cores
 ///
-/// Every combination of problem, dimension and algorithm is tried with seeds S, S+1, ...; the same
+/// Every combination of problem, dimension, budget and algorithm is tried with seeds S, S+1, ...; the same
 /// command gives the same values, on any number of cores. `overhead us` is the optimizer's time per
 /// evaluation, without the objective's.
 #[derive(Args)]
 pub(crate) struct Bench {
     /// The problems (see `racecars problem`)
-    #[arg(long, value_name = "P,..", value_delimiter = ',', required = true)]
+    #[arg(long, value_name = "P,..", value_delimiter = ',', required_unless_present = "suite")]
     problem: Vec<String>,
     /// The numbers of coordinates
-    #[arg(long, value_name = "N,..", value_delimiter = ',', required = true, value_parser = at_least_one)]
+    #[arg(long, alias = "dims", value_name = "N,..", value_delimiter = ',',
+        required_unless_present = "suite", value_parser = at_least_one)]
     dim: Vec<usize>,
-    /// The number of evaluations of a trial, or so many per dimension
-    #[arg(long, value_name = "T|30n", default_value = "100n")]
-    budget: Budget,
-    #[arg(long, value_name = "A,..", value_delimiter = ',', default_value = "race-cars",
-        help = algorithms("The algorithms"))]
+    /// The numbers of evaluations of a trial, or so many per dimension [default: 100n; a suite: 10n,30n,100n,300n]
+    #[arg(long, alias = "budgets", value_name = "T|30n,..", value_delimiter = ',')]
+    budget: Vec<Budget>,
+    #[arg(long, alias = "algorithms", value_name = "A,..", value_delimiter = ',',
+        help = algorithms("The algorithms [default: race-cars; a suite: all that learn]"))]
     algorithm: Vec<Algorithm>,
     #[command(flatten)]
     tuning: Tuning,
-    /// How many trials each has
-    #[arg(long, value_name = "K", default_value = "5", value_parser = at_least_one)]
-    trials: usize,
+    /// How many trials each has [default: 5; a suite: 10]
+    #[arg(long, alias = "seeds", value_name = "K", value_parser = at_least_one)]
+    trials: Option<usize>,
     /// The seed of the first trial, and of what is random about the problems
-    #[arg(long, value_name = "S", default_value = "0")]
+    #[arg(long, value_name = "S", default_value = "0", conflicts_with = "suite")]
     seed: u64,
     /// How many trials run at once [default: the number of cores]
     #[arg(long, value_name = "J", value_parser = at_least_one)]
@@ -45,6 +47,8 @@ pub(crate) struct Bench {
     /// Print the results as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    suite: SuiteArguments,
 }
 
 #[derive(Serialize)]
@@ -54,10 +58,26 @@ struct Report {
 
 impl Bench {
     pub(crate) fn run(mut self) -> anyhow::Result<ExitCode> {
+        if self.suite.suite.is_some() {
+            let narrowed = Narrowed {
+                functions: self.problem,
+                dims: self.dim,
+                budgets: self.budget,
+                singles: self.algorithm,
+                seeds: self.trials,
+            };
+            return self.suite.run(narrowed, self.jobs, self.json);
+        }
+        if self.algorithm.is_empty() {
+            self.algorithm.push(Algorithm::default());
+        }
+        if self.budget.is_empty() {
+            self.budget.push(Budget::PerDimension(100.0));
+        }
         self.tuning.apply(&mut self.algorithm)?;
         let bench = racecars_lab::bench::Bench {
             cells: self.cells(),
-            trials: self.trials,
+            trials: self.trials.unwrap_or(5),
             seed: self.seed,
         };
         let cancel = on_interrupt()?;
@@ -83,13 +103,15 @@ impl Bench {
         let mut cells = Vec::new();
         for problem in &self.problem {
             for &dim in &self.dim {
-                for algorithm in &self.algorithm {
-                    cells.push(Cell {
-                        problem: problem.clone(),
-                        dim,
-                        budget: self.budget.evaluations(dim),
-                        algorithm: algorithm.clone(),
-                    });
+                for budget in &self.budget {
+                    for algorithm in &self.algorithm {
+                        cells.push(Cell {
+                            problem: problem.clone(),
+                            dim,
+                            budget: budget.evaluations(dim),
+                            algorithm: algorithm.clone(),
+                        });
+                    }
                 }
             }
         }

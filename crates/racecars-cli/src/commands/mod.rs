@@ -12,11 +12,17 @@ pub(crate) mod run;
 pub(crate) mod seeing;
 pub(crate) mod solve;
 mod study_arguments;
+mod suite;
 pub(crate) mod theory;
 
+use crate::interrupt::INTERRUPTED;
+use crate::progress::Progress;
 use anyhow::bail;
 use clap::Args;
 use racecars::{Algorithm, Shrinking};
+use racecars_lab::trials::Step;
+use std::path::Path;
+use std::process::ExitCode;
 
 /// The settings of algorithms that commands share.
 #[derive(Args)]
@@ -77,6 +83,22 @@ fn algorithms(what: &str) -> String {
 fn cores(jobs: Option<usize>) -> usize {
     let available = || std::thread::available_parallelism().map_or(1, usize::from);
     jobs.unwrap_or_else(available)
+}
+
+/// Shows how far kept trials are; the steps of the display are percents.
+fn show_step(progress: &Progress, step: &Step<'_>) {
+    progress.show((100.0 * step.share) as u64, || {
+        let (trials, of, cell) = (step.trials, step.of, step.cell);
+        let (algorithm, problem, dim) = (&cell.algorithm, &cell.problem, cell.dim);
+        format!("% of the work, trial {trials} of {of}: {algorithm} on {problem} n={dim}")
+    });
+}
+
+/// Says what an interrupt left, and gives the exit code.
+fn say_interrupted(kept: usize, of: usize, out: &Path) -> ExitCode {
+    let out = out.display();
+    eprintln!("interrupted; {kept} of {of} trials are kept in {out}: the same command goes on");
+    ExitCode::from(INTERRUPTED)
 }
 
 /// Reads a number of at least 1.

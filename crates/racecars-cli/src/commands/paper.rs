@@ -1,7 +1,7 @@
 //! `racecars paper`: reproduce the paper's experiments.
 
-use super::{at_least_one, cores};
-use crate::interrupt::{INTERRUPTED, on_interrupt};
+use super::{at_least_one, cores, say_interrupted, show_step};
+use crate::interrupt::on_interrupt;
 use crate::output::{print, print_json, short, table};
 use crate::progress::Progress;
 use clap::Args;
@@ -58,27 +58,11 @@ impl PaperCommand {
         let cancel = on_interrupt()?;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(cores(self.jobs)).build()?;
         let progress = Progress::new(100);
-        let ending = pool.install(|| {
-            paper.run(&cancel, |step| {
-                progress.show((100.0 * step.share) as u64, || {
-                    let (trials, of, cell) = (step.trials, step.of, step.cell);
-                    let (algorithm, problem, dim) = (&cell.algorithm, &cell.problem, cell.dim);
-                    format!(
-                        "% of the work, trial {trials} of {of}: {algorithm} on {problem} n={dim}"
-                    )
-                });
-            })
-        })?;
+        let ending = pool.install(|| paper.run(&cancel, |step| show_step(&progress, &step)))?;
         drop(progress);
         let findings = match ending {
             Ending::Done(findings) => findings,
-            Ending::Interrupted { kept, of } => {
-                let out = self.out.display();
-                eprintln!(
-                    "interrupted; {kept} of {of} trials are kept in {out}: the same command goes on"
-                );
-                return Ok(ExitCode::from(INTERRUPTED));
-            }
+            Ending::Interrupted { kept, of } => return Ok(say_interrupted(kept, of, &self.out)),
         };
         if self.json {
             print_json(&findings)?;

@@ -6,6 +6,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use racecars::{Domain, Space, Values};
 use racecars_problems::catalogue::{Listed, PREFIXES, PROBLEMS};
+use racecars_problems::rotation::Rotation;
 use racecars_problems::{Problem as TestProblem, Transformation};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -58,16 +59,16 @@ struct Report<'a> {
     seed: u64,
     optimum: f64,
     minimizer: Vec<f64>,
-    transformation: Option<TransformationReport<'a>>,
+    transformation: Option<TransformationReport>,
     space: &'a Space,
 }
 
 #[derive(Serialize)]
-struct TransformationReport<'a> {
+struct TransformationReport {
     function: &'static str,
     center: f64,
     jumps: bool,
-    rotation: Option<Vec<&'a [f64]>>,
+    rotation: Option<Vec<Vec<f64>>>,
 }
 
 #[derive(Serialize)]
@@ -153,13 +154,13 @@ impl Problem {
     }
 }
 
-impl<'a> TransformationReport<'a> {
-    fn of(transformation: Transformation<'a>) -> Self {
+impl TransformationReport {
+    fn of(transformation: Transformation<'_>) -> Self {
         TransformationReport {
             function: transformation.function,
             center: transformation.center,
             jumps: transformation.has_jumps,
-            rotation: transformation.rotation.map(|rotation| rotation.rows().collect()),
+            rotation: transformation.rotation.map(Rotation::rows),
         }
     }
 }

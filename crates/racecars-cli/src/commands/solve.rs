@@ -15,8 +15,8 @@ use std::process::ExitCode;
 /// Minimize a test problem and show how it went
 ///
 /// Problems on [-10,10]^n: ackley, levy, rastrigin, sphere, rosenbrock, griewank, schwefel, ellipsoid;
-/// before the name may stand discontinuous- or stepped-, then shifted-, then rotated-. Others:
-/// mixed-ackley, integer-sphere, mixed-categorical.
+/// before the name may stand discontinuous- or stepped-, then shifted-, then rotated- or
+/// turned-. Others: mixed-ackley, integer-sphere, mixed-categorical.
 #[derive(Args)]
 pub(crate) struct Solve {
     /// The problem's name

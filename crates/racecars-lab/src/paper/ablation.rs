@@ -1,13 +1,12 @@
 //! The ablations: Ackley on [-r, r]^n by shrinking factor gamma^(n rho), dimension and radius. Both
 //! experiments are made of the same cells; one looks across dimensions, the other across radii.
 
-use super::cell::{Cell, Trial};
 use super::claims::{Judgement, Verdict, verdict};
 use super::experiment::Experiment;
 use super::scale::{Grid, Scale};
-use super::work::Results;
 use crate::figures::heat_map::HeatMap;
 use crate::figures::{Svg, grid, number};
+use crate::trials::{Cell, Results, Trial};
 use serde::Serialize;
 
 /// Best factors that differ by no more than this are the same, by the noise of the trials.

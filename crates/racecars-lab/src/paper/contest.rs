@@ -1,14 +1,14 @@
 //! Experiments that compare algorithms: who came how far on which problem, and how fast.
 
-use super::cell::{CHECKPOINTS, Cell, Trial};
 use super::claims::Verdict;
 use super::scale::{ALGORITHMS, Arena};
-use super::work::Results;
 use crate::figures::curves::Sample;
 use crate::statistics::{Summary, quantile, share_smaller};
-use racecars_problems::Problem;
+use crate::trials::{Cell, Results, Trial};
 use serde::Serialize;
 
+/// How many evaluations of a trial are recorded.
+const CHECKPOINTS: usize = 200;
 /// The ends of the bands of spread in the figures.
 pub(super) const BAND: (f64, f64) = (0.1, 0.9);
 pub(super) const OURS: &str = "race-cars";
@@ -87,6 +87,7 @@ impl Arena {
             algorithm: algorithm.to_string(),
             shrinking: (algorithm == OURS).then_some(self.shrinking),
             checkpoints: CHECKPOINTS,
+            build: None,
         }
     }
 
@@ -95,22 +96,13 @@ impl Arena {
         let (mut cells, mut left_out) = (Vec::new(), Vec::new());
         for algorithm in ALGORITHMS {
             let cell = self.cell(algorithm);
-            match takes(&cell) {
+            match cell.taken() {
                 Ok(()) => cells.push(cell),
                 Err(reason) => left_out.push(LeftOut { algorithm: algorithm.into(), reason }),
             }
         }
         (cells, left_out)
     }
-}
-
-/// Whether the cell's algorithm takes its problem, or why not.
-fn takes(cell: &Cell) -> Result<(), String> {
-    let algorithm = cell.algorithm().map_err(|error| error.to_string())?;
-    // What is asked here does not depend on the seed.
-    let problem = Problem::named(&cell.problem, cell.dim, 0).map_err(|error| error.to_string())?;
-    let optimizer = algorithm.optimizer(problem.space(), Some(cell.budget), 0);
-    optimizer.map(drop).map_err(|error| error.to_string())
 }
 
 impl Contest {

@@ -4,41 +4,32 @@
 //! section "On Synthetic Functions" and of its appendix.
 //!
 //! - [`Paper`] says which experiments to run, at which [`Scale`], and where the files go
-//! - `cell`, `store` and `work`: what is run, what is kept, and how it is run
 //! - `contest`, `table1` and `ablation`: what came of the three kinds of experiment
 //! - `claims`: what holds of what the paper says
 //! - `tables`, `pictures`, `report` and `summary`: the CSV files, the figures and the pages
 
 mod ablation;
-mod cell;
 mod claims;
 mod contest;
 mod experiment;
-mod files;
 mod pictures;
 mod report;
 mod scale;
-mod store;
 mod summary;
 mod table1;
 mod tables;
-mod work;
 
 pub use ablation::Ablation;
-pub use cell::Cell;
 pub use claims::{Judgement, Verdict};
 pub use contest::{Contest, Entry, LeftOut, Panel};
 pub use experiment::Experiment;
 pub use scale::Scale;
 pub use table1::Table1;
-pub use work::Step;
 
+use crate::trials::{Cell, Results, Step, Store, TrialsError, Work, files, run_trials};
 use racecars::Cancel;
-use racecars_problems::ProblemError;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::path::PathBuf;
-use store::Store;
-use work::{Results, Work};
 
 /// What to reproduce.
 #[derive(Debug, Clone)]
@@ -87,25 +78,6 @@ pub enum Ending {
     },
 }
 
-/// Why the experiments cannot be run.
-#[derive(Debug, thiserror::Error)]
-pub enum PaperError {
-    /// A problem that is not known.
-    #[error(transparent)]
-    Problem(#[from] ProblemError),
-    /// A setting, or a space that an algorithm does not take.
-    #[error(transparent)]
-    Optimizer(#[from] racecars::Error),
-    /// A file that cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-}
-
 impl Paper {
     /// Runs the trials on `rayon`'s current threads, and writes tables, figures and `report.html`.
     /// `finished` is called after each trial, from any thread.
@@ -113,9 +85,9 @@ impl Paper {
         &self,
         cancel: &Cancel,
         finished: impl Fn(Step<'_>) + Sync,
-    ) -> Result<Ending, PaperError> {
+    ) -> Result<Ending, TrialsError> {
         let store = Store::open(self.directory.join("cells"))?;
-        let results = match work::run(self.cells(), &store, cancel, finished)? {
+        let results = match run_trials(self.cells(), &store, cancel, finished)? {
             Work::Done(results) => results,
             Work::Interrupted { kept, of } => return Ok(Ending::Interrupted { kept, of }),
         };
@@ -168,7 +140,7 @@ impl Paper {
         }
     }
 
-    fn write(&self, findings: &Findings) -> Result<(), PaperError> {
+    fn write(&self, findings: &Findings) -> Result<(), TrialsError> {
         let write = |name: &str, text: &str| files::write(&self.directory.join(name), text);
         files::create_directory(&self.directory.join("data"))?;
         files::create_directory(&self.directory.join("figures"))?;

@@ -1,13 +1,12 @@
 //! Table 1: Ackley on [-10, 10]^n by shrinking frequency and dimension, beside the 510 published
 //! cells.
 
-use super::cell::{Cell, Trial};
 use super::claims::{Judgement, Verdict, verdict};
 use super::scale::Scale;
-use super::work::Results;
 use crate::figures::heat_map::HeatMap;
 use crate::figures::{Svg, grid};
 use crate::statistics::{Summary, spearman};
+use crate::trials::{Cell, Results, Trial};
 use serde::Serialize;
 
 /// The published cells, transcribed from the paper: `rho,n,mean,std`.

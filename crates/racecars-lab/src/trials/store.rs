@@ -6,7 +6,7 @@
 //! directory all the same. A file that is damaged counts as not there.
 
 use super::cell::{Cell, Trial};
-use super::{PaperError, files};
+use super::{TrialsError, files};
 use racecars::{Optimizer, Outcome};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// The evaluations and the most dimensions of a probe.
 const PROBE: (u64, usize) = (300, 8);
 
-pub(super) struct Store {
+pub(crate) struct Store {
     directory: PathBuf,
 }
 
@@ -43,13 +43,13 @@ struct Identity {
 }
 
 impl Store {
-    pub(super) fn open(directory: PathBuf) -> Result<Store, PaperError> {
+    pub(crate) fn open(directory: PathBuf) -> Result<Store, TrialsError> {
         files::create_directory(&directory)?;
         Ok(Store { directory })
     }
 
     /// The trials of a cell that are done.
-    pub(super) fn load(&self, cell: &Cell) -> Result<Vec<Option<Trial>>, PaperError> {
+    pub(crate) fn load(&self, cell: &Cell) -> Result<Vec<Option<Trial>>, TrialsError> {
         let identity = Identity::of(cell)?;
         let Ok(text) = std::fs::read_to_string(self.path(&identity)) else { return Ok(Vec::new()) };
         let Ok(record) = serde_json::from_str::<Record>(&text) else { return Ok(Vec::new()) };
@@ -58,7 +58,7 @@ impl Store {
         Ok(if is_whole { content.trials } else { Vec::new() })
     }
 
-    pub(super) fn save(&self, cell: &Cell, trials: &[Option<Trial>]) -> Result<(), PaperError> {
+    pub(crate) fn save(&self, cell: &Cell, trials: &[Option<Trial>]) -> Result<(), TrialsError> {
         let identity = Identity::of(cell)?;
         let path = self.path(&identity);
         let content = Content { identity, trials: trials.to_vec() };
@@ -74,14 +74,14 @@ impl Store {
 }
 
 impl Identity {
-    fn of(cell: &Cell) -> Result<Identity, PaperError> {
+    fn of(cell: &Cell) -> Result<Identity, TrialsError> {
         let version = env!("CARGO_PKG_VERSION").to_string();
         Ok(Identity { version, probe: probe(cell)?, cell: cell.clone() })
     }
 }
 
 /// A hash of what the cell's algorithm does on its problem in a short run.
-fn probe(cell: &Cell) -> Result<String, PaperError> {
+fn probe(cell: &Cell) -> Result<String, TrialsError> {
     let (budget, most_dimensions) = PROBE;
     // As many shrinks as in the cell, so that the region gets as small.
     let stretch = cell.budget as f64 / budget as f64;
@@ -105,10 +105,14 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// FNV-1a, which is the same on every machine and in every version of Rust.
 fn hash(text: &str) -> String {
-    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
+    fingerprint(text.as_bytes())
+}
+
+/// FNV-1a, which is the same on every machine and in every version of Rust.
+pub(crate) fn fingerprint(bytes: &[u8]) -> String {
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix))
 }
 
 #[cfg(test)]

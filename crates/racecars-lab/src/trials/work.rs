@@ -1,6 +1,6 @@
 //! Running the trials of all cells side by side, and keeping what is done.
 
-use super::PaperError;
+use super::TrialsError;
 use super::cell::{Cell, Trial};
 use super::store::Store;
 use racecars::Cancel;
@@ -22,20 +22,20 @@ pub struct Step<'a> {
 
 /// Cells with their trials.
 #[derive(Default)]
-pub(super) struct Results {
+pub(crate) struct Results {
     cells: Vec<(Cell, Vec<Trial>)>,
 }
 
 impl Results {
     /// The first `count` trials of a cell; fewer if it was not asked for.
-    pub(super) fn of(&self, cell: &Cell, count: usize) -> &[Trial] {
+    pub(crate) fn of(&self, cell: &Cell, count: usize) -> &[Trial] {
         let found = self.cells.iter().find(|(known, _)| known == cell);
         found.map_or(&[], |(_, trials)| &trials[..count.min(trials.len())])
     }
 }
 
 /// What came of the work.
-pub(super) enum Work {
+pub(crate) enum Work {
     Done(Results),
     /// It was cancelled; so many trials of so many are done and kept.
     Interrupted {
@@ -53,12 +53,12 @@ struct Desk {
 
 /// Runs so many trials of each of these cells, on `rayon`'s current threads, except those that are in
 /// the store already. `finished` is called after each, from any thread.
-pub(super) fn run(
+pub(crate) fn run(
     cells: Vec<(Cell, usize)>,
     store: &Store,
     cancel: &Cancel,
     finished: impl Fn(Step<'_>) + Sync,
-) -> Result<Work, PaperError> {
+) -> Result<Work, TrialsError> {
     let mut desks: Vec<Desk> = Vec::new();
     for (cell, wanted) in cells {
         match desks.iter_mut().find(|desk| desk.cell == cell) {
@@ -66,7 +66,7 @@ pub(super) fn run(
             None => desks.push(Desk { cell, wanted, trials: Mutex::default() }),
         }
     }
-    desks.par_iter_mut().try_for_each(|desk| -> Result<(), PaperError> {
+    desks.par_iter_mut().try_for_each(|desk| -> Result<(), TrialsError> {
         let mut trials = store.load(&desk.cell)?;
         trials.resize(trials.len().max(desk.wanted), None);
         desk.trials = Mutex::new(trials);
@@ -76,7 +76,7 @@ pub(super) fn run(
     let jobs: Vec<(&Desk, usize)> = desks.iter().flat_map(Desk::missing).collect();
     let total: f64 = jobs.iter().map(|(desk, _)| desk.cell.effort()).sum();
     let done = Mutex::new((0, 0.0));
-    jobs.par_iter().with_max_len(1).try_for_each(|&(desk, seed)| -> Result<(), PaperError> {
+    jobs.par_iter().with_max_len(1).try_for_each(|&(desk, seed)| -> Result<(), TrialsError> {
         if cancel.is_cancelled() {
             return Ok(());
         }
@@ -102,7 +102,7 @@ pub(super) fn run(
 }
 
 /// Keeps the trials that are done of cells that are not.
-fn interrupted(desks: &[Desk], store: &Store) -> Result<Work, PaperError> {
+fn interrupted(desks: &[Desk], store: &Store) -> Result<Work, TrialsError> {
     let (mut kept, mut of) = (0, 0);
     for desk in desks {
         let missing = desk.missing().count();
@@ -129,7 +129,7 @@ impl Desk {
     }
 
     /// Takes a trial in, and keeps the cell if it was the last.
-    fn put(&self, seed: usize, trial: Trial, store: &Store) -> Result<(), PaperError> {
+    fn put(&self, seed: usize, trial: Trial, store: &Store) -> Result<(), TrialsError> {
         let mut trials = self.lock();
         trials[seed] = Some(trial);
         if trials[..self.wanted].iter().all(Option::is_some) {

@@ -1,13 +1,10 @@
 //! A cell: an algorithm with its settings on a problem. What the experiments are made of, and what is
 //! kept on disk.
 
-use super::PaperError;
+use super::TrialsError;
 use racecars::{Algorithm, Cancel, Shrinking, StopReason, minimize};
 use racecars_problems::Problem;
 use serde::{Deserialize, Serialize};
-
-/// How many evaluations of a trial of a figure are recorded.
-pub(super) const CHECKPOINTS: usize = 200;
 
 /// All settings of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,22 +24,26 @@ pub struct Cell {
     /// How many times the best value so far is recorded, evenly over the budget; the last is at its
     /// end.
     pub checkpoints: usize,
+    /// The build of the program whose trials are wanted; if not given, those of any that behaves the
+    /// same in a probe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<String>,
 }
 
 /// What came of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Trial {
+pub(crate) struct Trial {
     /// The best value at each checkpoint.
-    pub(super) bests: Vec<f64>,
+    pub(crate) bests: Vec<f64>,
     /// The evaluations done.
-    pub(super) evaluations: u64,
+    pub(crate) evaluations: u64,
     /// How many of them the jumps of the problem touched.
-    pub(super) perturbed: u64,
+    pub(crate) perturbed: u64,
 }
 
 impl Trial {
     /// The best value at the end.
-    pub(super) fn best(&self) -> f64 {
+    pub(crate) fn best(&self) -> f64 {
         self.bests.last().copied().unwrap_or(f64::INFINITY)
     }
 }
@@ -50,7 +51,7 @@ impl Trial {
 impl Cell {
     /// RACE-CARS with these settings on Ackley, as in Table 1 and the ablations; SRACOS where nothing
     /// shrinks.
-    pub(super) fn ackley(dim: usize, radius: Option<f64>, gamma: f64, rho: f64) -> Cell {
+    pub(crate) fn ackley(dim: usize, radius: Option<f64>, gamma: f64, rho: f64) -> Cell {
         let (algorithm, shrinking) =
             if rho == 0.0 { ("sracos", None) } else { ("race-cars", Some((gamma, rho))) };
         Cell {
@@ -61,22 +62,23 @@ impl Cell {
             algorithm: algorithm.into(),
             shrinking,
             checkpoints: 1,
+            build: None,
         }
     }
 
     /// The number of evaluations at which the best value is recorded for the `place`-th time.
-    pub(super) fn checkpoint(&self, place: usize) -> u64 {
+    pub(crate) fn checkpoint(&self, place: usize) -> u64 {
         ((place as u64 + 1) * self.budget).div_ceil(self.checkpoints.max(1) as u64)
     }
 
-    pub(super) fn problem(&self, seed: u64) -> Result<Problem, PaperError> {
+    pub(crate) fn problem(&self, seed: u64) -> Result<Problem, TrialsError> {
         Ok(match self.radius {
             None => Problem::named(&self.problem, self.dim, seed)?,
             Some(radius) => Problem::with_radius(&self.problem, self.dim, radius)?,
         })
     }
 
-    pub(super) fn algorithm(&self) -> Result<Algorithm, PaperError> {
+    pub(crate) fn algorithm(&self) -> Result<Algorithm, TrialsError> {
         let mut algorithm: Algorithm = self.algorithm.parse()?;
         if let (Algorithm::RaceCars(_, shrinking), Some((gamma, rho))) =
             (&mut algorithm, self.shrinking)
@@ -86,9 +88,18 @@ impl Cell {
         Ok(algorithm)
     }
 
+    /// Whether the algorithm takes the problem, or why not.
+    pub(crate) fn taken(&self) -> Result<(), String> {
+        let algorithm = self.algorithm().map_err(|error| error.to_string())?;
+        // What is asked here does not depend on the seed.
+        let problem = self.problem(0).map_err(|error| error.to_string())?;
+        let optimizer = algorithm.optimizer(problem.space(), Some(self.budget), 0);
+        optimizer.map(drop).map_err(|error| error.to_string())
+    }
+
     /// Runs the trial of this seed, which also decides what is random about the problem. `None` if it
     /// was cancelled.
-    pub(super) fn run(&self, seed: u64, cancel: &Cancel) -> Result<Option<Trial>, PaperError> {
+    pub(crate) fn run(&self, seed: u64, cancel: &Cancel) -> Result<Option<Trial>, TrialsError> {
         let problem = self.problem(seed)?;
         let mut trial =
             Trial { bests: Vec::with_capacity(self.checkpoints), evaluations: 0, perturbed: 0 };
@@ -117,15 +128,22 @@ impl Cell {
     }
 
     /// About how long a trial takes, in microseconds of some machine: to say how much is left.
-    pub(super) fn effort(&self) -> f64 {
+    pub(crate) fn effort(&self) -> f64 {
         let n = self.dim as f64;
-        let per_evaluation = match self.algorithm.as_str() {
+        let optimizer = match self.algorithm.as_str() {
             "race-cars" | "sracos" => 0.2 + 0.0025 * n,
+            "l-shade" => 0.4 + 0.005 * n,
             "de" => 0.3 + 0.006 * n,
             "zo-adam" => 0.3 + 0.014 * n,
+            "sep-cma-es" => 0.5 + 0.025 * n,
             _ => 1.0 + 0.03 * n + 0.00025 * n * n,
         };
-        self.budget as f64 * per_evaluation
+        let turn = match self.problem.as_str() {
+            name if name.contains("rotated-") => 0.0004 * n * n,
+            name if name.contains("turned-") => 0.03 * n,
+            _ => 0.0,
+        };
+        self.budget as f64 * (optimizer + turn)
     }
 }
 
@@ -142,6 +160,7 @@ mod tests {
             algorithm: "race-cars".into(),
             shrinking: Some((0.9, 0.05)),
             checkpoints: 100,
+            build: None,
         }
     }
 
