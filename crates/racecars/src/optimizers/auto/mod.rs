@@ -27,7 +27,7 @@ use crate::space::Space;
 use plan::{Leg, Member};
 use polish::{Polish, Probe};
 use serde::{Deserialize, Serialize};
-use survey::Survey;
+use survey::{Findings, Survey};
 
 /// The first deviation of CMA-ES, as a share of each axis: where it begins anew, and where it goes on
 /// from RACE-CARS' region among interacting coordinates.
@@ -49,6 +49,7 @@ pub struct Auto {
 /// Everything that a resumed run needs, but for the two members that are optimizers themselves.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct State {
+    seed: u64,
     random: Random,
     ledger: Ledger,
     budget: Option<u64>,
@@ -114,6 +115,7 @@ impl Auto {
         let survey = coordinates.map(|coordinates| Survey::new(coordinates, random.bits()));
         let is_surveyed = survey.is_some();
         let state = State {
+            seed,
             random,
             ledger: Ledger::default(),
             budget,
@@ -176,7 +178,7 @@ impl Auto {
 
     /// Makes the plan, from what the survey found, and RACE-CARS, which has a part in most.
     fn decide(&mut self) -> Result<()> {
-        let State { random, ledger, budget, survey, early, .. } = &mut self.state;
+        let State { seed, ledger, budget, survey, early, .. } = &mut self.state;
         let n = self.space.dimension();
         let horizon = plan::horizon(*budget, n);
         let mut plan = if self.space.can_repeat() {
@@ -186,7 +188,8 @@ impl Auto {
                 reason: "some coordinates are discrete".to_string(),
             }
         } else {
-            plan::plan(survey.as_ref().and_then(Survey::findings), horizon, n)
+            let nothing = Findings { shape: None, is_noisy: false };
+            plan::plan(survey.as_ref().map_or(nothing, Survey::findings), horizon, n)
         };
         // A plan for less than was used already leaves its last leg.
         let used = ledger.next_id();
@@ -202,8 +205,7 @@ impl Auto {
             (_, None, _) => Some(horizon),
         };
         let (settings, shrinking) = (Classification::default(), Shrinking::default());
-        let mut race_cars =
-            Racos::race_cars(&self.space, &settings, &shrinking, own, random.bits())?;
+        let mut race_cars = Racos::race_cars(&self.space, &settings, &shrinking, own, *seed)?;
         for (point, rank) in std::mem::take(early) {
             race_cars.tell(Candidate::known(point), outcome_of(rank))?;
         }
