@@ -41,6 +41,8 @@ const INTERACTION: [f64; 2] = [0.15, 0.03];
 /// The evaluations per coordinate that RACE-CARS takes to come down into the one valley of a function
 /// without waves.
 const DESCENT: u64 = 25;
+/// Below this budget per coordinate CMA-ES has too few generations to get anywhere.
+const GENERATIONS: u64 = 10;
 /// From this budget per coordinate on CMA-ES goes down a valley of interacting coordinates further than
 /// RACE-CARS.
 const COVARIANCE: u64 = 60;
@@ -82,7 +84,8 @@ pub(super) fn plan(findings: Findings, horizon: u64, dimension: usize) -> Plan {
     let interacts = interaction > if is_wavy { wavy } else { smooth };
     let mut legs = match (interacts, is_wavy) {
         (false, true) => vec![(RaceCars, end)],
-        (true, true) => vec![(CmaEs, end)],
+        (true, true) if reaches(GENERATIONS) => vec![(CmaEs, end)],
+        (true, true) => vec![(RaceCars, end)],
         (true, false) if !reaches(COVARIANCE) => vec![(RaceCars, end)],
         (true, false) => vec![(RaceCars, descent), (CmaEs, end)],
         // What looks like one valley may still have ripples at its bottom, which CMA-ES steps over.
@@ -131,6 +134,7 @@ mod tests {
         use Member::{CmaEs, Polish, RaceCars};
         assert_eq!(members(0.0, 0.5, 100), [RaceCars, Polish]);
         assert_eq!(members(0.4, 0.5, 100), [CmaEs, Polish]);
+        assert_eq!(members(0.4, 0.5, 9), [RaceCars, Polish]);
         assert_eq!(members(0.4, 0.0, 30), [RaceCars, Polish]);
         assert_eq!(members(0.4, 0.0, 100), [RaceCars, CmaEs, Polish]);
         assert_eq!(members(0.0, 0.0, 100), [RaceCars, Polish, CmaEs, Polish]);
