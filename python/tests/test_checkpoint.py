@@ -96,7 +96,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     racecars.minimize(sphere, BOUNDS, **KEYWORDS, checkpoint=path)
     with pytest.raises(ValueError, match="another space"):
         racecars.minimize(sphere, BOUNDS[:2], checkpoint=path)
-    with pytest.raises(ValueError, match="is of method race-cars, not cma-es"):
+    with pytest.raises(ValueError, match="is of method auto, not cma-es"):
         racecars.minimize(sphere, BOUNDS, checkpoint=path, method="cma-es")
     damaged = bytearray(path.read_bytes())
     damaged[-5] ^= 1

@@ -96,7 +96,7 @@ def test_what_cannot_be_told_is_refused() -> None:
 
 
 def test_settings_are_checked() -> None:
-    with pytest.raises(ValueError, match="algorithm `x` is not one of race-cars"):
+    with pytest.raises(ValueError, match="algorithm `x` is not one of auto"):
         racecars.Optimizer(BOUNDS, "x")
     with pytest.raises(TypeError, match="method `race-cars` has no option `sigma`; it has"):
         racecars.Optimizer(BOUNDS, sigma=1)

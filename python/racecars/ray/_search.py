@@ -54,7 +54,7 @@ class RaceCarsSearch(Searcher):
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
         budget: int | None = None,
         seed: int | None = None,
-        method: str = "auto",
+        method: str = "race-cars",
         **options: Any,
     ) -> None:
         for what, given in (("metric", metric), ("mode", mode)):

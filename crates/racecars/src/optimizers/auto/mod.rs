@@ -113,7 +113,8 @@ impl Auto {
     pub fn new(space: &Space, budget: Option<u64>, seed: u64) -> Result<Self> {
         let mut random = Random::new(seed);
         let horizon = plan::horizon(budget, space.dimension());
-        let coordinates = plan::surveyed(horizon).filter(|_| !space.can_repeat());
+        let coordinates =
+            plan::surveyed(horizon, space.dimension()).filter(|_| !space.can_repeat());
         let survey = coordinates.map(|coordinates| Survey::new(coordinates, random.bits()));
         let is_surveyed = survey.is_some();
         let state = State {

@@ -55,9 +55,11 @@ pub(super) fn horizon(budget: Option<u64>, dimension: usize) -> u64 {
 }
 
 /// How many coordinates a survey looks at, if there is one: none where it only looks for noise.
-pub(super) fn surveyed(horizon: u64) -> Option<usize> {
+pub(super) fn surveyed(horizon: u64, dimension: usize) -> Option<usize> {
     let fits = |coordinates: &usize| SURVEY * Survey::cost(*coordinates) as u64 <= horizon;
-    [6, 4, 0].into_iter().find(fits)
+    // One coordinate has no others to depend on.
+    let is_possible = |coordinates: &usize| dimension > 1 || *coordinates == 0;
+    [6, 4, 0].into_iter().filter(is_possible).find(fits)
 }
 
 /// The evaluations at the end that are kept for polishing: two turns of each coordinate or 6 %, but not
@@ -151,10 +153,11 @@ mod tests {
 
     #[test]
     fn a_tiny_budget_is_not_spent_on_a_survey() {
-        assert_eq!(surveyed(20), None);
-        assert_eq!(surveyed(570), Some(0));
-        assert_eq!(surveyed(600), Some(4));
-        assert_eq!(surveyed(1000), Some(6));
+        assert_eq!(surveyed(20, 9), None);
+        assert_eq!(surveyed(570, 9), Some(0));
+        assert_eq!(surveyed(600, 9), Some(4));
+        assert_eq!(surveyed(1000, 9), Some(6));
+        assert_eq!(surveyed(1000, 1), Some(0));
         let plan = plan(Findings { shape: None, is_noisy: false }, 1, 1);
         assert_eq!(plan.legs, [Leg { member: Member::RaceCars, until: 1 }]);
     }
