@@ -145,6 +145,7 @@ def draw(results: Results, path: Path) -> None:
     for panel, suite in zip(panels[0], results.suites, strict=True):
         draw_panel(panel, results, suite, most)
     panels[0][0].set_ylabel("share of targets hit")
+    panels[0][0].set_ylim(bottom=0)  # of all panels, hence when all is drawn
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False)
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
@@ -155,7 +156,8 @@ def draw_panel(panel: Any, results: Results, suite: str, most: int) -> None:
     for method in results.order(results.suites):
         style = {"color": COLORS.get(method, "#444444")}
         width = 1.2 if method in PEERS else 2.2
-        panel.step(*curve(results.of(suite, most, method)), linewidth=width, label=method, **style)
+        hit = curve(results.of(suite, most, method))
+        panel.step(*hit, where="post", linewidth=width, label=method, **style)
         for budget in results.budgets[:-1]:
             panel.plot(budget, results.final(suite, budget, method), "o", markersize=4, **style)
     panel.set_xscale("log")
@@ -163,7 +165,6 @@ def draw_panel(panel: Any, results: Results, suite: str, most: int) -> None:
     ticks = [tick for tick in (1, 3, 10, 30, 100, 300, 1000) if tick <= most]
     panel.set_xticks(ticks, [str(tick) for tick in ticks])
     panel.minorticks_off()
-    panel.set_ylim(bottom=0)
     panel.grid(color="#dddddd", linewidth=0.6)
     panel.spines[["top", "right"]].set_visible(False)
     panel.set_xlabel("evaluations / n")

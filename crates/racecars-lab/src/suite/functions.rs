@@ -14,8 +14,7 @@ pub enum Half {
     Report,
 }
 
-/// A function of the suite. Its optimum, which is 0, is at a place that the seed decides (but that of
-/// mixed-ackley, which is always the same), and so is the rotation.
+/// A function of the suite. The optimum is 0; the seed decides where it is, and the rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Function {
     /// What it is called in the tables.
@@ -63,9 +62,6 @@ impl Function {
 
     /// The name of the problem that it is in this dimension.
     pub(super) fn problem(self, dim: usize) -> String {
-        if self.name == "mixed-ackley" {
-            return self.name.to_string();
-        }
         let (steps, name) = match self.name.strip_prefix("stepped-") {
             Some(name) => ("stepped-", name),
             None => ("", self.name),
