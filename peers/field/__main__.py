@@ -79,6 +79,21 @@ def run_section(
     return sorted(trials, key=lambda trial: (not trial.is_ours, trial.problem, trial.seed))
 
 
+def bare_overhead(binary: Binary, todo: list[Section]) -> dict[str, float]:
+    """Our overhead without Python, at the dimension where overheads are compared."""
+    timed = [section for section in todo if section.jobs == 1]
+    if not timed:
+        return {}
+    section = timed[-1]
+    return {
+        ours: min(
+            binary.bench(ours, "sphere", section.dim, section.budget, 1, jobs=1).overhead_us
+            for _ in range(REPEATS)
+        )
+        for ours in dict.fromkeys(ours for _, ours in report.PAIRS)
+    }
+
+
 def chosen_peers(names: str | None) -> list[Peer]:
     unknown = [name for name in (names or "").split(",") if name and name not in PEERS]
     if unknown:
@@ -108,7 +123,7 @@ def run(options: argparse.Namespace) -> None:
     trials: list[Trial] = []
     for section in todo:
         trials += run_section(section, binary, ours, peers, options.seed)
-    text = report.page(todo, trials, about(peers), unknown)
+    text = report.page(todo, trials, bare_overhead(binary, todo), about(peers), unknown)
     directory = options.out or Path("docs" if is_whole(options) else "target/field")
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "comparison.md").write_text(text)

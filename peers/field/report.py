@@ -170,15 +170,16 @@ class Results:
             parts.append("\n".join(f"- {note}" for note in notes))
         return "\n\n".join(parts)
 
-    def in_short(self) -> list[str]:
-        """The overhead of well-known peers by that of ours of their kind."""
+    def in_short(self, bare: dict[str, float]) -> list[str]:
+        """The overhead of well-known peers by that of ours of their kind: from Python, and bare."""
         lines = []
         for peer, ours in PAIRS:
             if self.of(peer) and self.of(ours):
-                quality = self.quality_in_short(peer, ours)
+                without = short(self.overhead(peer) / bare[ours])
                 lines.append(
                     f"{peer} takes {self.ratio(peer, ours)} the time of **{ours}** per evaluation "
-                    f"at n = {self.section.dim}; {quality}"
+                    f"at n = {self.section.dim}, and {without}x that without Python in between "
+                    f"(`racecars bench`); {self.quality_in_short(peer, ours)}"
                 )
         return lines
 
@@ -196,11 +197,17 @@ def unique(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def page(sections: list[Section], trials: list[Trial], about: list[str], unknown: list[str]) -> str:
-    """The whole report."""
+def page(
+    sections: list[Section],
+    trials: list[Trial],
+    bare: dict[str, float],
+    about: list[str],
+    unknown: list[str],
+) -> str:
+    """The whole report; `bare` is our overhead where no Python is in between, in microseconds."""
     results = [Results(section, trials) for section in sections]
     timed = [result for result in results if result.section.jobs == 1]
-    short_lines = [line for result in timed for line in result.in_short()]
+    short_lines = [line for result in timed for line in result.in_short(bare)]
     parts = ["# racecars and the field", *about]
     if short_lines:
         parts.append("\n".join(f"- {line}" for line in short_lines))

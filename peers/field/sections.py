@@ -17,7 +17,7 @@ PROBLEMS = (
     "shifted-rotated-ackley",
     "shifted-rotated-rastrigin",
 )
-OURS = ("race-cars", "sracos", "de", "l-shade", "zo-adam", "cma-es", "sep-cma-es")
+OURS = ("auto", "race-cars", "sracos", "de", "l-shade", "zo-adam", "cma-es", "sep-cma-es")
 
 # Slow peers get one seed where the budget is above this.
 SMALL_BUDGET = 1000

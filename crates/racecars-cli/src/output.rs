@@ -1,6 +1,7 @@
 //! How figures are printed: tables that line up, numbers of few digits, JSON.
 
 use comfy_table::{CellAlignment, LineStyle, Table, presets};
+use racecars::{Decision, MemberAccount, Portfolio};
 use serde::Serialize;
 use std::io::Write;
 
@@ -25,6 +26,20 @@ pub(crate) fn table(headings: &[&str], words: usize) -> Table {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
+}
+
+/// What the members of a portfolio did, and why.
+pub(crate) fn portfolio_table(portfolio: &Portfolio) -> String {
+    let mut members = table(&["member", "evaluations", "improvements", "best"], 1);
+    for MemberAccount { name, evaluations, improvements, best } in &portfolio.members {
+        let best = best.map_or("none".to_string(), short);
+        members.add_row([name.clone(), evaluations.to_string(), improvements.to_string(), best]);
+    }
+    let mut text = format!("{members}");
+    for Decision { at, what } in &portfolio.decisions {
+        text += &format!("\n{at:>8}  {what}");
+    }
+    text
 }
 
 /// A number in about four significant digits.

@@ -15,7 +15,7 @@ use crate::lock::Lock;
 use crate::outcome::Verdict;
 use crate::plan::{Plan, now};
 use crate::record::Record;
-use racecars::{Candidate, Optimizer, Point, Space};
+use racecars::{Candidate, Optimizer, Point, Portfolio, Space};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -213,6 +213,12 @@ impl Desk {
         let target = plan.target.map(|target| plan.direction.turn(target));
         let value = self.state.optimizer.best().and_then(|best| best.rank.value());
         matches!((value, target), (Some(value), Some(target)) if value <= target)
+    }
+
+    /// What a portfolio of algorithms did, in the user's sense.
+    pub(crate) fn portfolio(&self) -> Option<Portfolio> {
+        let direction = self.plan().direction;
+        Some(self.state.optimizer.portfolio()?.turned(|best| direction.turn(best)))
     }
 
     /// A view of an encoded point.

@@ -219,6 +219,7 @@ impl Study {
             seed: self.plan().seed,
             best,
             recommended,
+            portfolio: self.desk.portfolio(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::outcome::Direction;
+use racecars::Portfolio;
 use serde::Serialize;
 use std::path::Path;
 
@@ -36,6 +37,9 @@ pub struct Summary {
     /// The trial that is best by fresh values, where leading points were evaluated again; its value is
     /// what these come to.
     pub recommended: Option<Chosen>,
+    /// What each member of a portfolio did, and why, where the algorithm is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub portfolio: Option<Portfolio>,
 }
 
 /// A trial worth showing.

@@ -116,7 +116,9 @@ pub use optimizers::cma_es::{CmaEs, Restarts};
 pub use optimizers::differential_evolution::{DifferentialEvolution, Strategy};
 pub use optimizers::racos::{Classification, Replacing, Shrinking};
 pub use optimizers::zo_adam::ZoAdam;
-pub use optimizers::{Algorithm, Best, Candidate, Optimizer, load};
+pub use optimizers::{
+    Algorithm, Best, Candidate, Decision, MemberAccount, Optimizer, Portfolio, load,
+};
 pub use outcome::{Outcome, Rank};
 pub use run::{
     Cancel, Direction, Flow, History, Progress, Run, Solution, StopReason, Workers, maximize,

@@ -3,7 +3,7 @@
 use super::study_arguments::StudyArguments;
 use crate::interrupt::{INTERRUPTED, request_on_interrupt};
 use crate::live::Live;
-use crate::output::{print, print_json};
+use crate::output::{portfolio_table, print, print_json};
 use clap::Args;
 use racecars::Value;
 use racecars_study::{Chosen, Direction, Study, Summary, report, units};
@@ -118,6 +118,9 @@ fn show(summary: &Summary, study: &Study) -> anyhow::Result<()> {
         }
     }
     print(counts)?;
+    if let Some(portfolio) = &summary.portfolio {
+        print(portfolio_table(portfolio))?;
+    }
     print(format!("time         {}", units::show(Duration::from_secs_f64(summary.seconds))))?;
     let why = match summary.stop {
         "evaluations" => "all evaluations of the budget are done",

@@ -2,11 +2,11 @@
 
 use super::{Tuning, algorithms, at_least_one};
 use crate::interrupt::{INTERRUPTED, on_interrupt};
-use crate::output::{print, print_json, short};
+use crate::output::{portfolio_table, print, print_json, short};
 use crate::plot;
 use crate::progress::Progress;
 use clap::Args;
-use racecars::{Algorithm, Flow, Point, Solution, StopReason, Workers, minimize};
+use racecars::{Algorithm, Flow, Point, Portfolio, Solution, StopReason, Workers, minimize};
 use racecars_problems::Problem;
 use racecars_study::Budget;
 use serde::Serialize;
@@ -64,6 +64,8 @@ struct Report<'a> {
     stop: &'a str,
     history: &'a [(u64, f64)],
     point: Option<Point<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    portfolio: Option<Portfolio>,
 }
 
 impl Solve {
@@ -122,6 +124,7 @@ impl Solve {
             stop: solution.stop().name(),
             history: solution.history().improvements(),
             point: solution.point(),
+            portfolio: solution.portfolio(),
         }
     }
 
@@ -139,6 +142,9 @@ impl Solve {
         }
         print(format!("evaluations  {evaluations}"))?;
         print(format!("time         {seconds:.3} s ({} per second)", short(rate)))?;
+        if let Some(portfolio) = solution.portfolio() {
+            print(portfolio_table(&portfolio))?;
+        }
         if let Some(error) = solution.first_error() {
             print(format!("failures     {}, first: {error}", solution.failures()))?;
         }

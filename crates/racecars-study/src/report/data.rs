@@ -9,7 +9,7 @@ use super::reproduce;
 use super::timeline::{Timeline, timeline};
 use super::warnings::{self, Warning, warnings};
 use crate::outcome::Verdict;
-use racecars::{Axis, Rank};
+use racecars::{Axis, Portfolio, Rank};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -38,6 +38,7 @@ pub(super) struct Data {
     sample: Sample,
     improvements: Vec<(u64, f64, f64)>,
     region: Value,
+    portfolio: Option<Portfolio>,
     failures: Value,
     timeline: Timeline,
 }
@@ -85,6 +86,7 @@ impl Data {
                 sample: Sample::default(),
                 improvements: Vec::new(),
                 region: Value::Null,
+                portfolio: None,
                 failures: Value::Null,
                 timeline: Timeline::default(),
             };
@@ -109,6 +111,7 @@ impl Data {
             sample: sample(digest, &shown),
             improvements: improvements(digest),
             region: region(digest, &shown),
+            portfolio: digest.replay.portfolio(),
             failures: failures(digest),
             timeline,
         }

@@ -328,8 +328,10 @@ mod tests {
         let found = measured(100, 8000, |x| {
             x.iter().enumerate().map(|(i, x)| (x - 0.4).powi(2) / (1.0 + i as f64 / 5.0)).sum()
         });
-        let part = |range: std::ops::Range<usize>| found.shares[range].iter().sum::<f64>();
-        assert!(part(0..10) > part(10..30) && part(10..30) > part(30..100), "{:?}", found.shares);
+        let mean = |range: std::ops::Range<usize>| {
+            found.shares[range.clone()].iter().sum::<f64>() / range.len() as f64
+        };
+        assert!(mean(0..10) > mean(10..30) && mean(10..30) > mean(30..100), "{:?}", found.shares);
         assert!(found.explained() > 0.15, "{}", found.explained());
         // The others have less than a tenth of the mean effect.
         assert!((0..40).all(|j| !found.is_idle(j)), "these matter");

@@ -6,7 +6,7 @@ use super::kept::Kept;
 use super::places;
 use crate::outcome::{Direction, Verdict};
 use crate::plan::Plan;
-use racecars::{Axis, Candidate, Optimizer, Space};
+use racecars::{Axis, Candidate, Optimizer, Portfolio, Space};
 use std::collections::HashMap;
 
 /// How many regions are kept; of more, every second is dropped.
@@ -55,6 +55,12 @@ impl Replay {
     /// would have done, as after a change of version.
     pub(super) fn regions(&self) -> &[Region] {
         if self.optimizer.is_some() { &self.regions } else { &[] }
+    }
+
+    /// What a portfolio of algorithms did, if the study's algorithm is one.
+    pub(super) fn portfolio(&self) -> Option<Portfolio> {
+        let portfolio = self.optimizer.as_ref()?.portfolio()?;
+        Some(portfolio.turned(|best| self.direction.turn(best)))
     }
 
     /// The optimizer was asked, when it knew `told` outcomes if that is given.

@@ -1,6 +1,7 @@
 //! The choice of an algorithm with its settings.
 
 use super::Optimizer;
+use super::auto::Auto;
 use super::cma_es::{Cma, CmaEs};
 use super::differential_evolution::{DifferentialEvolution, Evolution};
 use super::quasi_random::QuasiRandom;
@@ -31,6 +32,8 @@ use std::str::FromStr;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Algorithm {
+    /// A portfolio: looks at the objective, then chooses who leads.
+    Auto,
     /// RACE-CARS: SRACOS within a region that shrinks around the best point (Algorithm 4).
     RaceCars(Classification, Shrinking),
     /// SRACOS: sequential classification-based optimization (Algorithm 3).
@@ -57,7 +60,8 @@ impl Default for Algorithm {
 
 impl Algorithm {
     /// The names that parse to an algorithm.
-    pub const NAMES: [&'static str; 11] = [
+    pub const NAMES: [&'static str; 12] = [
+        "auto",
         "race-cars",
         "sracos",
         "racos",
@@ -99,6 +103,7 @@ impl Algorithm {
     /// The algorithm's name.
     pub fn name(&self) -> &'static str {
         match self {
+            Algorithm::Auto => "auto",
             Algorithm::RaceCars(..) => "race-cars",
             Algorithm::Sracos(_) => "sracos",
             Algorithm::Racos(_) => "racos",
@@ -120,6 +125,7 @@ impl Algorithm {
         seed: u64,
     ) -> Result<Box<dyn Optimizer>> {
         Ok(match self {
+            Algorithm::Auto => Box::new(Auto::new(space, budget, seed)?),
             Algorithm::RaceCars(classification, shrinking) => {
                 Box::new(Racos::race_cars(space, classification, shrinking, budget, seed)?)
             }
@@ -143,6 +149,7 @@ impl FromStr for Algorithm {
 
     fn from_str(name: &str) -> Result<Self> {
         match name {
+            "auto" => Ok(Algorithm::Auto),
             "race-cars" => Ok(Algorithm::race_cars()),
             "sracos" => Ok(Algorithm::sracos()),
             "racos" => Ok(Algorithm::racos()),

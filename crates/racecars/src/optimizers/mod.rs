@@ -1,5 +1,6 @@
 //! The algorithms, each a pure ask/tell state machine: no clock, threads, files or printing inside.
 //!
+//! - [`auto`]: a portfolio that looks at the objective and chooses among the others
 //! - [`racos`]: RACOS, SRACOS and RACE-CARS, which share one state machine
 //! - [`cma_es`]: CMA-ES and its separable variant, with restarts
 //! - [`differential_evolution`]: best/1/bin, rand/1/bin and L-SHADE
@@ -11,6 +12,7 @@
 //! private module `ledger`, and saving is in `saved`.
 
 mod algorithm;
+pub mod auto;
 pub mod cma_es;
 pub mod differential_evolution;
 mod ledger;
@@ -26,6 +28,7 @@ pub use saved::load;
 use crate::error::Result;
 use crate::outcome::{Outcome, Rank};
 use crate::space::{Point, Space};
+use serde::Serialize;
 
 /// A point to evaluate. It goes back to its optimizer, with the outcome, by [`Optimizer::tell`].
 #[derive(Debug, Clone, PartialEq)]
@@ -90,6 +93,47 @@ pub struct Best<'a> {
     pub rank: Rank,
 }
 
+/// What a portfolio of algorithms did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Portfolio {
+    /// What was decided, in order.
+    pub decisions: Vec<Decision>,
+    /// The members that had evaluations.
+    pub members: Vec<MemberAccount>,
+}
+
+impl Portfolio {
+    /// The same with each best value as `turn` has it, for functions that are maximized.
+    pub fn turned(mut self, turn: impl Fn(f64) -> f64) -> Self {
+        for best in self.members.iter_mut().filter_map(|member| member.best.as_mut()) {
+            *best = turn(*best);
+        }
+        self
+    }
+}
+
+/// A decision of a portfolio.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Decision {
+    /// The points asked before it.
+    pub at: u64,
+    /// What was decided, or the reason.
+    pub what: String,
+}
+
+/// What a member of a portfolio did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MemberAccount {
+    /// The member's name.
+    pub name: String,
+    /// The evaluations it had.
+    pub evaluations: u64,
+    /// How many of them were better than everything before.
+    pub improvements: u64,
+    /// The best value it found, in the optimizer's sense: of a function to be minimized.
+    pub best: Option<f64>,
+}
+
 /// An optimizer: a state machine that proposes points and learns from their outcomes. It minimizes.
 ///
 /// ```
@@ -140,6 +184,11 @@ pub trait Optimizer: Send {
         None
     }
 
+    /// What a portfolio of algorithms did, and why; `None` for a single algorithm.
+    fn portfolio(&self) -> Option<Portfolio> {
+        None
+    }
+
     /// The whole state, random generator included, as bytes that [`load`] takes back. A restored
     /// optimizer goes on exactly as this one would have.
     fn save(&self) -> Vec<u8>;
@@ -174,6 +223,9 @@ impl<T: Optimizer + ?Sized> Optimizer for Box<T> {
     }
     fn region(&self) -> Option<(&[f64], f64)> {
         (**self).region()
+    }
+    fn portfolio(&self) -> Option<Portfolio> {
+        (**self).portfolio()
     }
     fn save(&self) -> Vec<u8> {
         (**self).save()

@@ -2,6 +2,7 @@
 //! name, the space (as JSON) and the state (as postcard).
 
 use super::Optimizer;
+use super::auto::Auto;
 use super::cma_es::Cma;
 use super::differential_evolution::Evolution;
 use super::quasi_random::QuasiRandom;
@@ -52,8 +53,16 @@ pub fn load(bytes: &[u8]) -> Result<Box<dyn Optimizer>> {
     })
 }
 
+/// Restores a member of a portfolio, which must be one of these algorithms: in particular not a
+/// portfolio, which a damaged save could nest without end.
+pub(super) fn load_member(bytes: &[u8], algorithms: &[&str]) -> Result<Box<dyn Optimizer>> {
+    let (preamble, _) = open(bytes)?;
+    if algorithms.contains(&preamble.algorithm.as_str()) { load(bytes) } else { Err(unsound()) }
+}
+
 fn restore(algorithm: &str, space: Space, rest: &[u8]) -> Result<Box<dyn Optimizer>> {
     match algorithm {
+        "auto" => Ok(Box::new(Auto::restore(space, read(rest)?)?)),
         "racos" | "sracos" | "race-cars" => Ok(Box::new(Racos::restore(space, read(rest)?)?)),
         "cma-es" | "sep-cma-es" => Ok(Box::new(Cma::restore(space, read(rest)?)?)),
         "de" | "de-rand" | "l-shade" => Ok(Box::new(Evolution::restore(space, read(rest)?)?)),

@@ -4,7 +4,7 @@ use super::Direction;
 use super::history::History;
 use super::stop::StopReason;
 use super::tracker::Tracker;
-use crate::optimizers::Optimizer;
+use crate::optimizers::{Optimizer, Portfolio};
 use crate::space::Point;
 use std::fmt;
 use std::time::Duration;
@@ -92,6 +92,11 @@ impl Solution {
     /// How long the run took.
     pub fn elapsed(&self) -> Duration {
         self.elapsed
+    }
+
+    /// What a portfolio of algorithms did, and why; `None` for a single algorithm.
+    pub fn portfolio(&self) -> Option<Portfolio> {
+        Some(self.optimizer.portfolio()?.turned(|best| self.direction.turn(best)))
     }
 
     /// The optimizer as the run left it, to save, to go on with by hand, or to hand to

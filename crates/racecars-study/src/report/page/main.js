@@ -35,6 +35,7 @@ function redraw() {
     const parts = [
       convergenceSection(data, width),
       bestSection(data),
+      portfolioSection(data),
       el("div", { id: "parameters" }, data.parameters.length > 3 ? picker(data) : null,
         importanceSection(data, shown), slicesSection(data, shown, width),
         parallelSection(data, shown, width), regionSection(data, shown, width)),
@@ -42,7 +43,7 @@ function redraw() {
       timelineSection(data, width),
       reproduceSection(data),
     ];
-    host.replaceChildren(...parts);
+    host.replaceChildren(...parts.filter(Boolean));
     const links = [...host.querySelectorAll("section")].map((part) => el("a", { href: `#${part.id}` }, part.querySelector("h2").textContent));
     if ($("nav").children.length !== links.length) $("nav").replaceChildren(...links);
   }

@@ -127,6 +127,18 @@ function bestSection(data) {
     left > 0 ? el("p", {}, `and ${whole(left)} more, in the journal`) : null);
 }
 
+function portfolioSection(data) {
+  const { portfolio } = data;
+  if (!portfolio) return null;
+  const head = (text, kind) => el("th", { scope: "col", class: kind || "" }, text);
+  const cell = (text) => el("td", { class: "number" }, text);
+  const rows = portfolio.members.map((member) => el("tr", {}, el("td", {}, member.name), cell(whole(member.evaluations)), cell(whole(member.improvements)), cell(member.best === null ? "none" : short(member.best, 6))));
+  const decisions = portfolio.decisions.map((decision) => el("tr", {}, cell(whole(decision.at)), el("td", {}, decision.what)));
+  return section("portfolio", "Who found it", "The members of the portfolio, what each achieved, and why the evaluations went where they did.",
+    el("table", {}, el("thead", {}, el("tr", {}, head("Member"), head("Evaluations", "number"), head("Improvements", "number"), head("Best", "number"))), el("tbody", {}, rows)),
+    el("table", { style: { marginTop: "1rem" } }, el("thead", {}, el("tr", {}, head("At", "number"), head("Decision"))), el("tbody", {}, decisions)));
+}
+
 function importanceSection(data, shown) {
   const { possible, explained, used, parameters } = data.importance;
   const text = possible
