@@ -25,7 +25,8 @@ pub struct Function {
 
 impl Function {
     /// All of them. Each continuous one is once rotated and once not, in different halves, so that
-    /// both halves have separable and rotated, unimodal and multimodal functions.
+    /// both halves have separable and rotated, unimodal and multimodal functions. A rotated sphere is
+    /// the same sphere, so that this one is in both.
     ///
     /// Discontinuous Ackley is the one with steps: the paper's balls are never met in 20 dimensions,
     /// so that it would be Ackley a second time.
