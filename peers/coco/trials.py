@@ -80,24 +80,20 @@ def version_of(method: str) -> str:
 
 
 def run_job(job: Job) -> Trial:
-    """Runs a trial; what goes wrong becomes a note."""
-    problem, note = job.problem, ""
+    """Runs a trial, and raises what the optimizer raises."""
+    problem = job.problem
     optimum = problem.optimum()
     with problem.opened() as opened:
         watched = Watched(opened, optimum)
         objective = Objective(watched, job.evaluations, job.seconds)
         run = run_of(opened, problem.instance)
         start = time.process_time()
-        try:
-            if job.method in PEERS:
-                objective.run(lambda objective: PEERS[job.method].run(run, objective))
-            else:
-                objective.run(lambda objective: ours(job.method, run, objective))
-        except Exception as error:
-            note = said(error)
+        if job.method in PEERS:
+            objective.run(lambda objective: PEERS[job.method].run(run, objective))
+        else:
+            objective.run(lambda objective: ours(job.method, run, objective))
         seconds = time.process_time() - start
-    if objective.is_out_of_time and objective.evaluations < job.evaluations:
-        note = f"stopped after {job.seconds:g} s"
+    is_cut = objective.is_out_of_time and objective.evaluations < job.evaluations
     return Trial(
         **asdict(problem),
         method=job.method,
@@ -107,7 +103,7 @@ def run_job(job: Job) -> Trial:
         best=objective.best - optimum,
         seconds=seconds,
         hits=" ".join(map(str, watched.hits)),
-        note=note,
+        note=f"stopped after {job.seconds:g} s" if is_cut else "",
     )
 
 
@@ -164,7 +160,7 @@ def run_jobs(jobs: list[Job], kept: Kept, processes: int) -> list[Trial]:
     progress = Progress("coco", sum(job.effort for job in missing))
     for job, trial in run_all(run_job, missing, processes):
         if isinstance(trial, Exception):
-            trial = lost(job, trial)
+            trial = failed(job, trial)
         else:
             kept.add(trial)
         done[job] = trial
@@ -174,8 +170,8 @@ def run_jobs(jobs: list[Job], kept: Kept, processes: int) -> list[Trial]:
     return [done[job] for job in jobs]
 
 
-def lost(job: Job, error: Exception) -> Trial:
-    """A trial without a result, because its process is gone. It is not kept."""
+def failed(job: Job, error: Exception) -> Trial:
+    """A trial without a result. It is not kept: with what is installed next time it may work."""
     return Trial(
         **asdict(job.problem),
         method=job.method,
