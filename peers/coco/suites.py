@@ -46,6 +46,14 @@ SUITES = {
 }
 
 
+def quiet_coco() -> Any:
+    """The package, which otherwise prints where it writes."""
+    import cocoex
+
+    cocoex.log_level("warning")
+    return cocoex
+
+
 @dataclass(frozen=True)
 class Problem:
     """What names a problem of COCO."""
@@ -57,9 +65,7 @@ class Problem:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[Any]:
-        import cocoex
-
-        cocoex.log_level("warning")
+        cocoex = quiet_coco()
         options = f"dimensions: {self.dim} function_indices: {self.function}"
         suite = cocoex.Suite(self.suite, f"instances: {self.instance}", options)
         problem = suite.next_problem()
@@ -70,8 +76,7 @@ class Problem:
 
     def optimum(self) -> float:
         """The least value. COCO tells it only in the files of an observer."""
-        import cocoex
-
+        cocoex = quiet_coco()
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             observer = cocoex.Observer("bbob", "result_folder: optimum")
             with self.opened() as problem:
