@@ -47,7 +47,7 @@ def minimize(
     checkpoint: Any = None,
     resume: str = "auto",
     disp: bool = False,
-    method: str | Optimizer = "race-cars",
+    method: str | Optimizer = "auto",
     deterministic: bool = False,
     lookahead: int | None = None,
     **options: Any,
@@ -199,7 +199,7 @@ def method(
     jac: Any = None,
     hess: Any = None,
     hessp: Any = None,
-    algorithm: str = "race-cars",
+    algorithm: str = "auto",
     **options: Any,
 ) -> OptimizeResult:
     """For ``scipy.optimize.minimize(fun, x0, bounds=..., method=racecars.method, options=...)``.

@@ -225,6 +225,8 @@ class Run:
             optimizer=self.optimizer,
             time=time.monotonic() - self.start,
         )
+        if self.optimizer.portfolio is not None:
+            res["portfolio"] = self.optimizer.portfolio
         return res
 
     def starts(self, points: Iterable[Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -80,7 +81,7 @@ class Optimizer(_core.Optimizer):
     def __new__(
         cls,
         space: Any,
-        method: str = "race-cars",
+        method: str = "auto",
         *,
         budget: int | None = None,
         rng: Any = None,
@@ -99,6 +100,23 @@ class Optimizer(_core.Optimizer):
         x, value, violation = found
         fun = np.inf if value is None else value
         return Best(x, float(fun), self.space.params(x), violation or 0.0)
+
+    @property
+    def portfolio(self) -> dict[str, Any] | None:
+        """Where the method is ``"auto"``: what was decided and why, and what each member did.
+
+        >>> import racecars
+        >>> optimizer = racecars.Optimizer([(-5, 5)] * 10, budget=1000, rng=1)
+        >>> for _ in range(1000):
+        ...     candidate = optimizer.ask()
+        ...     optimizer.tell(candidate, float((candidate.x**2).sum()))
+        >>> [member["name"] for member in optimizer.portfolio["members"]]
+        ['survey', 'race-cars', 'sep-cma-es', 'polish']
+        >>> optimizer.portfolio["decisions"][0]["what"][:29]
+        'coordinates do not interact ('
+        """
+        text = self._portfolio()
+        return None if text is None else dict(json.loads(text))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the whole state, random generator included, to a file.

@@ -59,7 +59,8 @@ class OptimizeResult(_Base):
     ``params`` is the best point by name, where the space is a dict. ``history`` has the value of
     each point in the order told, NaN where it failed or broke a constraint; ``n_failed`` counts
     the failed ones, of which ``errors`` has the first few; ``maxcv`` is by how much ``x`` breaks
-    the constraints; ``optimizer`` goes on where this run ended: ``minimize(...,
+    the constraints; ``portfolio``, where the method is ``"auto"``, is what was decided, and what
+    each member did; ``optimizer`` goes on where this run ended: ``minimize(...,
     method=res.optimizer)``.
     """
 

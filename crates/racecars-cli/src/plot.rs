@@ -7,7 +7,8 @@ use std::fmt::Write;
 const WIDTH: usize = 64;
 const HEIGHT: usize = 10;
 
-/// The best value over evaluations, in lines of text; a log axis where all values are positive.
+/// The best value over evaluations, in lines of text; a log axis, of at most twelve digits, where no value
+/// is negative.
 /// `None` if there is nothing to draw.
 pub(crate) fn convergence(history: &[(u64, f64)], evaluations: u64) -> Option<String> {
     let (first, last) = (history.first()?, history.last()?);
@@ -15,9 +16,11 @@ pub(crate) fn convergence(history: &[(u64, f64)], evaluations: u64) -> Option<St
         return None;
     }
     let values = || history.iter().map(|&(_, value)| value);
-    let is_log =
-        values().all(|value| value > 0.0) && first.1.max(last.1) > 10.0 * first.1.min(last.1);
-    let scale = |value: f64| if is_log { value.ln() } else { value };
+    let greatest = first.1.max(last.1);
+    let positive = values().filter(|value| *value > 0.0).fold(greatest, f64::min);
+    let floor = positive.max(1e-12 * greatest);
+    let is_log = values().all(|value| value >= 0.0) && greatest > 10.0 * first.1.min(last.1);
+    let scale = |value: f64| if is_log { value.max(floor).ln() } else { value };
     let low = values().map(scale).fold(f64::INFINITY, f64::min);
     let high = values().map(scale).fold(f64::NEG_INFINITY, f64::max);
 

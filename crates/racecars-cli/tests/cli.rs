@@ -32,10 +32,9 @@ fn error(arguments: &str) -> String {
 
 #[test]
 fn solve_prints_the_best_value_what_it_cost_why_it_stopped_and_a_plot() {
-    let output = run("solve sphere --dim 20 --budget 2000 --seed 3");
+    let output = run("solve rastrigin --dim 20 --budget 2000 --seed 3");
     let text = String::from_utf8(output.stdout).unwrap();
-    for part in ["best value   0.", "at           x=[", "evaluations  2000", "per second", "budget"]
-    {
+    for part in ["best value   ", "at           x=[", "evaluations  2000", "per second", "budget"] {
         assert!(text.contains(part), "no `{part}` in:\n{text}");
     }
     assert!(text.contains("log scale") && text.contains('┤'));
@@ -107,7 +106,7 @@ fn bench_compares_every_combination() {
     assert_eq!(finals(&report), finals(&json(&format!("{arguments} --jobs 1"))));
 
     let table = String::from_utf8(run("bench --problem sphere --dim 4 --trials 2").stdout).unwrap();
-    assert!(table.contains("overhead us") && table.contains("race-cars"));
+    assert!(table.contains("overhead us") && table.contains("auto"));
 }
 
 #[test]
@@ -160,7 +159,7 @@ fn overhead_gives_steps_beside_their_floor() {
 fn what_is_wrong_is_said_with_what_is_allowed() {
     let cases = [
         ("solve nothing", "problem `nothing` is not known; there are ackley"),
-        ("solve ackley --algorithm magic", "is not one of race-cars, sracos, racos"),
+        ("solve ackley --algorithm magic", "is not one of auto, race-cars, sracos, racos"),
         ("solve ackley --dim 0", "not a whole number of at least 1"),
         ("solve ackley --budget -3", "unexpected argument"),
         ("solve ackley --budget zero", "such as 5000, 1e5 or 30n"),

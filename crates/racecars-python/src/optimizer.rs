@@ -189,6 +189,12 @@ impl Optimizer {
     fn pending(&self, py: Python<'_>) -> usize {
         self.lock(py).core.pending()
     }
+
+    /// What a portfolio did, as JSON; None for a single algorithm.
+    fn _portfolio(&self, py: Python<'_>) -> Option<String> {
+        // Names and numbers: it does not fail to serialize.
+        serde_json::to_string(&self.lock(py).core.portfolio()?).ok()
+    }
 }
 
 type Found<'py> = (Bound<'py, PyArray1<f64>>, Option<f64>, Option<f64>);

@@ -6,8 +6,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use racecars::{Algorithm, Replacing, Restarts};
 
-/// The algorithm of this name with these options set.
+/// The algorithm of this name with these options set. Options of `auto`, which has none of its own, are
+/// those of RACE-CARS, which then has the whole budget.
 pub(crate) fn algorithm(method: &str, options: &Bound<'_, PyDict>) -> PyResult<Algorithm> {
+    let method = if method == "auto" && !options.is_empty() { "race-cars" } else { method };
     let mut algorithm: Algorithm = method.parse().map_err(refused)?;
     let known = known(&algorithm);
     for (key, value) in options.iter() {

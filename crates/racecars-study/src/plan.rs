@@ -394,7 +394,7 @@ mod tests {
     fn mistakes_are_named() {
         let error = |more| plan(more).unwrap_err().to_string();
         assert!(error("jobs = 0").contains("jobs is 0"));
-        assert!(error("algorithm = 'magic'").contains("`magic` is not one of race-cars"));
+        assert!(error("algorithm = 'magic'").contains("`magic` is not one of auto"));
         assert!(error("minimize = 'time'\nmaximize = 'time'").contains("both"));
         assert!(error("deterministic = true\nlookahead = 0").contains("lookahead is 0"));
     }

@@ -189,7 +189,7 @@ fn damage_is_reported_with_its_line() {
     let first_ask = lines.iter().position(|line| line.starts_with("{\"ask\"")).unwrap();
     let other = lines[first_ask].replace("\"n\":", "\"n\":1");
     let error = with(first_ask + 1, &other);
-    assert!(error.contains("is not the point that race-cars proposes there"), "{error}");
+    assert!(error.contains("is not the point that auto proposes there"), "{error}");
     let tell = lines.iter().position(|line| line.starts_with("{\"tell\"")).unwrap();
     let error = with(tell + 2, lines[tell]);
     assert!(error.contains("has been told before"), "{error}");

@@ -54,7 +54,7 @@ class RaceCarsSampler(BaseSampler):
         search_space: Mapping[str, BaseDistribution] | None = None,
         seed: int | None = None,
         budget: int | None = None,
-        method: str = "race-cars",
+        method: str = "auto",
         **options: Any,
     ) -> None:
         self._search_space = dict(search_space or {})

@@ -54,7 +54,7 @@ class RaceCarsSearch(Searcher):
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
         budget: int | None = None,
         seed: int | None = None,
-        method: str = "race-cars",
+        method: str = "auto",
         **options: Any,
     ) -> None:
         for what, given in (("metric", metric), ("mode", mode)):

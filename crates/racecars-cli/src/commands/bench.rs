@@ -31,7 +31,7 @@ pub(crate) struct Bench {
     #[arg(long, alias = "budgets", value_name = "T|30n,..", value_delimiter = ',')]
     budget: Vec<Budget>,
     #[arg(long, alias = "algorithms", value_name = "A,..", value_delimiter = ',',
-        help = algorithms("The algorithms [default: race-cars; a suite: all that learn]"))]
+        help = algorithms("The algorithms [default: auto; a suite: all that learn]"))]
     algorithm: Vec<Algorithm>,
     #[command(flatten)]
     tuning: Tuning,
@@ -69,7 +69,7 @@ impl Bench {
             return self.suite.run(narrowed, self.jobs, self.json);
         }
         if self.algorithm.is_empty() {
-            self.algorithm.push(Algorithm::default());
+            self.algorithm.push(self.tuning.default_algorithm());
         }
         if self.budget.is_empty() {
             self.budget.push(Budget::PerDimension(100.0));

@@ -41,6 +41,12 @@ pub(crate) struct Tuning {
 }
 
 impl Tuning {
+    /// The algorithm where none is named: the default, or the one whose settings are given.
+    fn default_algorithm(&self) -> Algorithm {
+        let is_given = self.gamma.is_some() || self.rho.is_some() || self.lambda.is_some();
+        if is_given { Algorithm::race_cars() } else { Algorithm::default() }
+    }
+
     /// Gives the settings to the algorithms that have them; it is an error if none has.
     fn apply(&self, algorithms: &mut [Algorithm]) -> anyhow::Result<()> {
         let shrinks = |algorithm: &Algorithm| matches!(algorithm, Algorithm::RaceCars(..));

@@ -27,8 +27,8 @@ pub(crate) struct Solve {
     /// The number of evaluations, or so many per dimension
     #[arg(long, value_name = "T|30n", default_value = "100n")]
     budget: Budget,
-    #[arg(long, value_name = "A", default_value = "race-cars", help = algorithms("The algorithm"))]
-    algorithm: Algorithm,
+    #[arg(long, value_name = "A", help = algorithms("The algorithm [default: auto]"))]
+    algorithm: Option<Algorithm>,
     #[command(flatten)]
     tuning: Tuning,
     /// The seed of the run, and of what is random about the problem
@@ -70,7 +70,8 @@ struct Report<'a> {
 
 impl Solve {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let mut algorithms = [self.algorithm.clone()];
+        let algorithm = self.algorithm.clone();
+        let mut algorithms = [algorithm.unwrap_or_else(|| self.tuning.default_algorithm())];
         self.tuning.apply(&mut algorithms)?;
         let [algorithm] = algorithms;
         let problem = Problem::named(&self.problem, self.dim, self.seed)?;
@@ -113,7 +114,7 @@ impl Solve {
         Report {
             problem: &self.problem,
             dim: self.dim,
-            algorithm: self.algorithm.name(),
+            algorithm: solution.optimizer().name(),
             seed: self.seed,
             budget,
             best: solution.value(),

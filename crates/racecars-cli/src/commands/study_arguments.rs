@@ -73,7 +73,7 @@ pub(crate) struct StudyArguments {
     /// How many points are the leading ones [default: 5]
     #[arg(long, value_name = "M")]
     leaders: Option<usize>,
-    #[arg(long, value_name = "A", help = algorithms("The algorithm [default: race-cars]"))]
+    #[arg(long, value_name = "A", help = algorithms("The algorithm [default: auto]"))]
     algorithm: Option<Algorithm>,
     /// The seed of the search, and of the {seed}s of evaluations [default: 0]
     #[arg(long, value_name = "S")]

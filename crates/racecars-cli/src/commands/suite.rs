@@ -48,7 +48,7 @@ pub(crate) struct SuiteArguments {
     /// candidate is compared with the same trials
     #[arg(long, value_name = "NAME", conflicts_with_all = ["gamma", "rho", "lambda"])]
     pub(crate) suite: Option<Name>,
-    /// The algorithm that is judged [default: auto, where there is one, or else race-cars]
+    /// The algorithm that is judged [default: auto]
     #[arg(long, value_name = "A", requires = "suite")]
     candidate: Option<Algorithm>,
     /// Half of the functions: settings are chosen on one and reported on the other
@@ -101,7 +101,7 @@ impl SuiteArguments {
         let singles = narrowed.singles.iter().map(|algorithm| algorithm.name().to_string());
         let candidate = match &self.candidate {
             Some(candidate) => candidate.clone(),
-            None => "auto".parse().unwrap_or_default(),
+            None => Algorithm::default(),
         };
         Ok(Suite {
             candidate: candidate.name().to_string(),

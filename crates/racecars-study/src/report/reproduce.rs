@@ -148,7 +148,7 @@ mod tests {
         (plan.timeout, plan.shell, plan.direction) = (Some(60.0), true, Direction::Maximize);
         assert_eq!(
             run(&plan, &space, "s").unwrap(),
-            "racecars run -p x=0:10 --budget 50 --jobs 2 --seed 0 --algorithm race-cars \
+            "racecars run -p x=0:10 --budget 50 --jobs 2 --seed 0 --algorithm auto \
              --maximize last --study s-again --timeout 60s --shell -- ./sim 'a b' '{x}'"
         );
         plan.command.clear();

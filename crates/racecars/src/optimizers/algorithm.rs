@@ -29,10 +29,11 @@ use std::str::FromStr;
 /// assert_eq!(tuned.name(), "race-cars");
 /// # Ok::<(), racecars::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub enum Algorithm {
     /// A portfolio: looks at the objective, then chooses who leads.
+    #[default]
     Auto,
     /// RACE-CARS: SRACOS within a region that shrinks around the best point (Algorithm 4).
     RaceCars(Classification, Shrinking),
@@ -50,12 +51,6 @@ pub enum Algorithm {
     QuasiRandom,
     /// Random search.
     Random,
-}
-
-impl Default for Algorithm {
-    fn default() -> Self {
-        Algorithm::race_cars()
-    }
 }
 
 impl Algorithm {

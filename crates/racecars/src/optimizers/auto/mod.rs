@@ -27,7 +27,7 @@ use crate::space::Space;
 use plan::{Leg, Member};
 use polish::{Polish, Probe};
 use serde::{Deserialize, Serialize};
-use survey::Survey;
+use survey::{Findings, Survey};
 
 /// The first deviation of CMA-ES, as a share of each axis: where it begins anew, and where it goes on
 /// from RACE-CARS' region among interacting coordinates.
@@ -44,11 +44,14 @@ pub struct Auto {
     state: State,
     race_cars: Option<Box<dyn Optimizer>>,
     cma_es: Option<Box<dyn Optimizer>>,
+    /// The buffer of a point told, for one to come.
+    spare: Option<Box<[f64]>>,
 }
 
 /// Everything that a resumed run needs, but for the two members that are optimizers themselves.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct State {
+    seed: u64,
     random: Random,
     ledger: Ledger,
     budget: Option<u64>,
@@ -114,6 +117,7 @@ impl Auto {
         let survey = coordinates.map(|coordinates| Survey::new(coordinates, random.bits()));
         let is_surveyed = survey.is_some();
         let state = State {
+            seed,
             random,
             ledger: Ledger::default(),
             budget,
@@ -129,7 +133,8 @@ impl Auto {
             accounts: Default::default(),
             decisions: Vec::new(),
         };
-        let mut auto = Auto { space: space.clone(), state, race_cars: None, cma_es: None };
+        let mut auto =
+            Auto { space: space.clone(), state, race_cars: None, cma_es: None, spare: None };
         if !is_surveyed {
             auto.decide()?;
         }
@@ -157,7 +162,7 @@ impl Auto {
             && own.best.as_ref().is_none_or(is_best)
             && own.survey.as_ref().is_none_or(Survey::is_sound)
             && own.early.iter().all(is_early)
-            && (own.legs.is_empty() || own.leg < own.legs.len())
+            && own.leg < own.legs.len().max(1)
             && own.legs.is_sorted_by(|a, b| a.until < b.until)
             && (own.legs.is_empty() || race_cars.is_some())
             && !(own.legs.is_empty() && (own.survey.is_none() || space.can_repeat()))
@@ -171,12 +176,12 @@ impl Auto {
         if !is_sound {
             return Err(saved::unsound());
         }
-        Ok(Auto { space, state: own, race_cars, cma_es })
+        Ok(Auto { space, state: own, race_cars, cma_es, spare: None })
     }
 
     /// Makes the plan, from what the survey found, and RACE-CARS, which has a part in most.
     fn decide(&mut self) -> Result<()> {
-        let State { random, ledger, budget, survey, early, .. } = &mut self.state;
+        let State { seed, ledger, budget, survey, early, .. } = &mut self.state;
         let n = self.space.dimension();
         let horizon = plan::horizon(*budget, n);
         let mut plan = if self.space.can_repeat() {
@@ -186,7 +191,8 @@ impl Auto {
                 reason: "some coordinates are discrete".to_string(),
             }
         } else {
-            plan::plan(survey.as_ref().and_then(Survey::findings), horizon, n)
+            let nothing = Findings { shape: None, is_noisy: false };
+            plan::plan(survey.as_ref().map_or(nothing, Survey::findings), horizon, n)
         };
         // A plan for less than was used already leaves its last leg.
         let used = ledger.next_id();
@@ -202,8 +208,7 @@ impl Auto {
             (_, None, _) => Some(horizon),
         };
         let (settings, shrinking) = (Classification::default(), Shrinking::default());
-        let mut race_cars =
-            Racos::race_cars(&self.space, &settings, &shrinking, own, random.bits())?;
+        let mut race_cars = Racos::race_cars(&self.space, &settings, &shrinking, own, *seed)?;
         for (point, rank) in std::mem::take(early) {
             race_cars.tell(Candidate::known(point), outcome_of(rank))?;
         }
@@ -278,9 +283,8 @@ impl Auto {
 
     /// The leg's point, if the member whose leg it is has one.
     fn propose(&mut self) -> Option<(Box<[f64]>, u64, Origin)> {
-        let n = self.space.dimension();
         if self.state.legs.is_empty() {
-            let mut point = vec![0.0; n].into_boxed_slice();
+            let mut point = self.buffer();
             let State { survey, random, .. } = &mut self.state;
             let slot = survey.as_mut().and_then(|survey| survey.next(&self.space, &mut point));
             let origin = slot.map_or(Origin::Drawn, Origin::Survey);
@@ -307,13 +311,22 @@ impl Auto {
     }
 
     fn propose_polish(&mut self) -> Option<(Box<[f64]>, u64, Origin)> {
+        let mut point = self.buffer();
         let State { polish, best, random, .. } = &mut self.state;
         let best = best.as_ref()?;
-        let mut point = vec![0.0; self.space.dimension()].into_boxed_slice();
         let value = best.rank.value()?;
-        let probe = polish.as_mut()?.next(&self.space, &best.point, value, random, &mut point)?;
+        let probe = polish.as_mut()?.next(&self.space, &best.point, value, random, &mut point);
+        let Some(probe) = probe else {
+            self.spare = Some(point);
+            return None;
+        };
         let key = self.space.key(&point);
         Some((point, key, Origin::Polish(probe)))
+    }
+
+    fn buffer(&mut self) -> Box<[f64]> {
+        let spare = self.spare.take();
+        spare.unwrap_or_else(|| vec![0.0; self.space.dimension()].into_boxed_slice())
     }
 
     /// Goes on to the leg that so many points asked have reached.
@@ -425,6 +438,7 @@ impl Optimizer for Auto {
                 if let Some(polish) = &mut self.state.polish {
                     polish.tell(probe, rank.value().unwrap_or(f64::INFINITY));
                 }
+                self.spare = Some(point);
             }
             Origin::Drawn | Origin::Survey(_) => {
                 if let (Origin::Survey(slot), Some(survey)) = (origin, &mut self.state.survey) {

@@ -3,7 +3,7 @@
 //! docs/auto.md has the figures behind each line, says on which problems it was chosen, and what came
 //! out on others.
 
-use super::survey::{Findings, Survey};
+use super::survey::{Findings, Shape, Survey};
 use serde::{Deserialize, Serialize};
 
 /// The members of the portfolio.
@@ -41,6 +41,8 @@ const INTERACTION: [f64; 2] = [0.15, 0.03];
 /// The evaluations per coordinate that RACE-CARS takes to come down into the one valley of a function
 /// without waves.
 const DESCENT: u64 = 25;
+/// Below this budget per coordinate CMA-ES has too few generations to get anywhere.
+const GENERATIONS: u64 = 10;
 /// From this budget per coordinate on CMA-ES goes down a valley of interacting coordinates further than
 /// RACE-CARS.
 const COVARIANCE: u64 = 60;
@@ -52,10 +54,10 @@ pub(super) fn horizon(budget: Option<u64>, dimension: usize) -> u64 {
     budget.unwrap_or(USUAL.saturating_mul(dimension as u64)).max(1)
 }
 
-/// How many coordinates a survey looks at, if there is one.
+/// How many coordinates a survey looks at, if there is one: none where it only looks for noise.
 pub(super) fn surveyed(horizon: u64) -> Option<usize> {
     let fits = |coordinates: &usize| SURVEY * Survey::cost(*coordinates) as u64 <= horizon;
-    [6, 4].into_iter().find(fits)
+    [6, 4, 0].into_iter().find(fits)
 }
 
 /// The evaluations at the end that are kept for polishing: two turns of each coordinate or 6 %, but not
@@ -64,26 +66,26 @@ fn kept_for_polish(horizon: u64, n: u64) -> u64 {
     n.saturating_mul(4).max(horizon / 100 * 6).min(horizon / 10 * 3)
 }
 
-pub(super) fn plan(findings: Option<Findings>, horizon: u64, dimension: usize) -> Plan {
+pub(super) fn plan(findings: Findings, horizon: u64, dimension: usize) -> Plan {
     use Member::{CmaEs, Polish, RaceCars};
+    let Findings { shape, is_noisy } = findings;
     let n = dimension as u64;
-    let polish = match findings {
-        Some(Findings { is_noisy: true, .. }) => 0,
-        _ => kept_for_polish(horizon, n),
-    };
+    let polish = if is_noisy { 0 } else { kept_for_polish(horizon, n) };
+    let noise = if is_noisy { "; it is noisy" } else { "" };
     let end = horizon - polish;
     let reaches = |multiple: u64| horizon >= multiple.saturating_mul(n);
     let descent = DESCENT.saturating_mul(n).min(end);
-    let Some(findings) = findings else {
-        let reason = "no survey: few evaluations, or too many without a value".to_string();
+    let Some(Shape { interaction, waves }) = shape else {
+        let reason = format!("too few values to tell the objective's shape{noise}");
         return finish(&[(RaceCars, end)], horizon, false, reason);
     };
-    let is_wavy = findings.waves > 0.0;
+    let is_wavy = waves > 0.0;
     let [wavy, smooth] = INTERACTION;
-    let interacts = findings.interaction > if is_wavy { wavy } else { smooth };
+    let interacts = interaction > if is_wavy { wavy } else { smooth };
     let mut legs = match (interacts, is_wavy) {
         (false, true) => vec![(RaceCars, end)],
-        (true, true) => vec![(CmaEs, end)],
+        (true, true) if reaches(GENERATIONS) => vec![(CmaEs, end)],
+        (true, true) => vec![(RaceCars, end)],
         (true, false) if !reaches(COVARIANCE) => vec![(RaceCars, end)],
         (true, false) => vec![(RaceCars, descent), (CmaEs, end)],
         // What looks like one valley may still have ripples at its bottom, which CMA-ES steps over.
@@ -97,12 +99,11 @@ pub(super) fn plan(findings: Option<Findings>, horizon: u64, dimension: usize) -
     let is_full = reaches(FULL.0) && n <= FULL.1;
     let reason = format!(
         "coordinates {} ({:.0} % of comparisons depend on the others), the objective is {} \
-         ({:.0} % of profiles have a crest){}",
+         ({:.0} % of profiles have a crest){noise}",
         if interacts { "interact" } else { "do not interact" },
-        100.0 * findings.interaction,
+        100.0 * interaction,
         if is_wavy { "wavy" } else { "not wavy" },
-        100.0 * findings.waves,
-        if findings.is_noisy { ", and it is noisy" } else { "" },
+        100.0 * waves,
     );
     finish(&legs, horizon, is_full, reason)
 }
@@ -121,8 +122,8 @@ mod tests {
     use super::*;
 
     fn members(interaction: f64, waves: f64, per_coordinate: u64) -> Vec<Member> {
-        let findings = Findings { interaction, waves, is_noisy: false };
-        let plan = plan(Some(findings), per_coordinate * 50, 50);
+        let shape = Some(Shape { interaction, waves });
+        let plan = plan(Findings { shape, is_noisy: false }, per_coordinate * 50, 50);
         assert!(plan.legs.is_sorted_by(|a, b| a.until < b.until));
         assert_eq!(plan.legs.last().unwrap().until, per_coordinate * 50);
         plan.legs.iter().map(|leg| leg.member).collect()
@@ -133,6 +134,7 @@ mod tests {
         use Member::{CmaEs, Polish, RaceCars};
         assert_eq!(members(0.0, 0.5, 100), [RaceCars, Polish]);
         assert_eq!(members(0.4, 0.5, 100), [CmaEs, Polish]);
+        assert_eq!(members(0.4, 0.5, 9), [RaceCars, Polish]);
         assert_eq!(members(0.4, 0.0, 30), [RaceCars, Polish]);
         assert_eq!(members(0.4, 0.0, 100), [RaceCars, CmaEs, Polish]);
         assert_eq!(members(0.0, 0.0, 100), [RaceCars, Polish, CmaEs, Polish]);
@@ -141,18 +143,19 @@ mod tests {
 
     #[test]
     fn noise_is_not_polished() {
-        let findings = Findings { interaction: 0.0, waves: 0.0, is_noisy: true };
-        let plan = plan(Some(findings), 5000, 50);
+        let shape = Some(Shape { interaction: 0.0, waves: 0.0 });
+        let plan = plan(Findings { shape, is_noisy: true }, 5000, 50);
         assert!(plan.legs.iter().all(|leg| leg.member != Member::Polish));
         assert!(plan.reason.ends_with("noisy"));
     }
 
     #[test]
     fn a_tiny_budget_is_not_spent_on_a_survey() {
-        assert_eq!(surveyed(570), None);
+        assert_eq!(surveyed(20), None);
+        assert_eq!(surveyed(570), Some(0));
         assert_eq!(surveyed(600), Some(4));
         assert_eq!(surveyed(1000), Some(6));
-        let plan = plan(None, 1, 1);
+        let plan = plan(Findings { shape: None, is_noisy: false }, 1, 1);
         assert_eq!(plan.legs, [Leg { member: Member::RaceCars, until: 1 }]);
     }
 }

@@ -5,7 +5,9 @@
 //! random points that differ in everything else. Where coordinates do not interact, the five places
 //! are in the same order of merit both times; a rotation changes the order of two places in five. And
 //! along an axis of a function with one valley no place is worse than both its neighbours. Every other
-//! coordinate is looked at closely, within a fifth of its axis, for waves that are short.
+//! coordinate is looked at closely, within a fifth of its axis, for waves that are short. The first
+//! point is evaluated again in the end: two values are noise. With few evaluations to spend, that is all
+//! that is looked at.
 
 use super::super::saved::ROOM;
 use crate::random::Random;
@@ -33,18 +35,24 @@ pub(super) struct Survey {
 /// What a survey found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Findings {
+    /// Unknown where no coordinate was looked at, or too many values are missing.
+    pub(super) shape: Option<Shape>,
+    /// Whether the same point had two values.
+    pub(super) is_noisy: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Shape {
     /// The share of pairs of places whose order depends on the other coordinates.
     pub(super) interaction: f64,
     /// The share of profiles with a crest.
     pub(super) waves: f64,
-    /// Whether the same point had two values.
-    pub(super) is_noisy: bool,
 }
 
 impl Survey {
     /// The evaluations that looking at so many coordinates takes.
     pub(super) fn cost(coordinates: usize) -> usize {
-        coordinates * BASES * PLACES + 1
+        (coordinates * BASES * PLACES).max(1) + 1
     }
 
     pub(super) fn new(coordinates: usize, seed: u64) -> Self {
@@ -95,8 +103,15 @@ impl Survey {
         self.told >= self.values.len()
     }
 
-    /// None where too many values are missing.
-    pub(super) fn findings(&self) -> Option<Findings> {
+    pub(super) fn findings(&self) -> Findings {
+        let is_noisy = match (self.values.first(), self.values.last()) {
+            (Some(Some(first)), Some(Some(again))) => first != again,
+            _ => false,
+        };
+        Findings { shape: self.shape(), is_noisy }
+    }
+
+    fn shape(&self) -> Option<Shape> {
         let (mut pairs, mut crossed, mut profiles, mut crests) = (0, 0, 0, 0);
         let by_coordinate = self.values[..self.values.len() - 1].chunks_exact(BASES * PLACES);
         for both in by_coordinate {
@@ -119,24 +134,15 @@ impl Survey {
                 }
             }
         }
-        if profiles < self.coordinates {
-            return None;
-        }
         let share = |count: usize, of: usize| count as f64 / of.max(1) as f64;
-        let is_noisy = match (self.values.first(), self.values.last()) {
-            (Some(Some(first)), Some(Some(again))) => first != again,
-            _ => false,
-        };
-        Some(Findings {
-            interaction: share(crossed, pairs),
-            waves: share(crests, profiles),
-            is_noisy,
-        })
+        let is_enough = profiles > 0 && profiles >= self.coordinates;
+        is_enough
+            .then(|| Shape { interaction: share(crossed, pairs), waves: share(crests, profiles) })
     }
 
     /// Whether it is one that this code could have written.
     pub(super) fn is_sound(&self) -> bool {
-        (1..1000).contains(&self.coordinates)
+        self.coordinates < 1000
             && self.values.len() == Survey::cost(self.coordinates)
             && self.asked <= self.values.len()
             && (self.told as u64) < ROOM
@@ -148,9 +154,17 @@ impl Survey {
 mod tests {
     use super::*;
 
-    fn survey(seed: u64, mut objective: impl FnMut(&[f64]) -> Option<f64>) -> Option<Findings> {
+    fn survey(seed: u64, objective: impl FnMut(&[f64]) -> Option<f64>) -> Findings {
+        survey_of(6, seed, objective)
+    }
+
+    fn survey_of(
+        coordinates: usize,
+        seed: u64,
+        mut objective: impl FnMut(&[f64]) -> Option<f64>,
+    ) -> Findings {
         let space = Space::cube(30, -5.0, 5.0).unwrap();
-        let mut survey = Survey::new(6, seed);
+        let mut survey = Survey::new(coordinates, seed);
         let mut point = vec![0.0; 30];
         while let Some(slot) = survey.next(&space, &mut point) {
             assert!(!survey.is_complete());
@@ -160,9 +174,9 @@ mod tests {
         survey.findings()
     }
 
-    fn mean(measure: impl Fn(Findings) -> f64, objective: fn(&[f64]) -> f64) -> f64 {
-        (0..40).map(|seed| measure(survey(seed, |x| Some(objective(x))).unwrap())).sum::<f64>()
-            / 40.0
+    fn mean(measure: impl Fn(Shape) -> f64, objective: fn(&[f64]) -> f64) -> f64 {
+        let found = |seed| measure(survey(seed, |x| Some(objective(x))).shape.unwrap());
+        (0..40).map(found).sum::<f64>() / 40.0
     }
 
     #[test]
@@ -181,11 +195,13 @@ mod tests {
     #[test]
     fn noise_is_seen_and_missing_values_are_not_taken_for_something() {
         let mut noise = Random::new(1);
-        let noisy = survey(1, |x| Some(x.iter().sum::<f64>() + 1e-9 * noise.normal()));
-        assert!(noisy.unwrap().is_noisy);
-        assert!(!survey(1, |x| Some(x.iter().sum())).unwrap().is_noisy);
-        assert_eq!(survey(1, |_| None), None);
+        let mut noisy = |x: &[f64]| Some(x.iter().sum::<f64>() + 1e-9 * noise.normal());
+        assert!(survey(1, &mut noisy).is_noisy);
+        let found = survey_of(0, 1, &mut noisy);
+        assert!(found.is_noisy && found.shape.is_none());
+        assert!(!survey(1, |x| Some(x.iter().sum())).is_noisy);
+        assert_eq!(survey(1, |_| None), Findings { shape: None, is_noisy: false });
         let half = survey(1, |x| (x[3] > 0.0).then(|| x.iter().sum()));
-        assert!(half.is_none_or(|found| found.interaction == 0.0));
+        assert!(half.shape.is_none_or(|found| found.interaction == 0.0));
     }
 }
