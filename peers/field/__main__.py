@@ -11,11 +11,8 @@ about half an hour, `--quick` two minutes. `./scripts/field` installs what is ne
 from __future__ import annotations
 
 import argparse
-import datetime
 import os
-import platform
 import sys
-from importlib import metadata
 from pathlib import Path
 
 import racecars
@@ -24,11 +21,10 @@ from peers.binary import Binary, BinaryError
 from peers.field import report, sections
 from peers.field.optimizers import PEERS, Peer
 from peers.field.sections import OURS, Section
-from peers.field.trials import REPEATS, Progress, Trial, jobs_of, left_out, run_jobs
+from peers.field.trials import REPEATS, Trial, jobs_of, left_out, run_jobs
+from peers.machine import use_one_thread, written_by
 from peers.problems import load
-
-# Everybody gets one core: the linear algebra below NumPy would take all.
-ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+from peers.processes import Progress
 
 TERMS = f"""\
 Bold names are ours. All have the same problems, shifts and rotations included, the same budgets and
@@ -105,33 +101,9 @@ def chosen_peers(names: str | None) -> list[Peer]:
     return [PEERS[name] for name in (names.split(",") if names else PEERS)]
 
 
-def version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(": ")[1] for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
-
-
 def about(peers: list[Peer]) -> list[str]:
     """What the report says before its tables."""
-    installed = {peer.package: version(peer.package) for peer in peers}
-    versions = [f"{package} {number}" for package, number in installed.items() if number]
-    today = datetime.date.today().isoformat()
-    command = "./scripts/field" + "".join(f" {argument}" for argument in sys.argv[1:])
-    return [
-        f"Written by `{command}` on {today}: racecars {racecars.__version__}, "
-        f"{', '.join(versions)}, Python "
-        f"{platform.python_version()}, on {os.cpu_count()} cores of {processor()}.",
-        TERMS,
-    ]
+    return [written_by("./scripts/field", [peer.package for peer in peers]), TERMS]
 
 
 def is_whole(options: argparse.Namespace) -> bool:
@@ -161,7 +133,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
+    use_one_thread()
     options = arguments()
     try:
         run(options)

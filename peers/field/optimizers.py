@@ -1,5 +1,5 @@
 """The optimizers, the others and ours, each run as its documentation says, from a random start in
-[-10, 10]^n. Ours are those of the Python package.
+the domain. Ours are those of the Python package.
 
 A run ends when it raises `Stop` from the objective, or returns because it has converged.
 """
@@ -16,8 +16,8 @@ import numpy as np
 from peers.objective import Objective
 from peers.problems import HIGH, LOW, Vector
 
-# The first step size of CMA-ES, a fifth of the domain's width.
-SIGMA = 4.0
+# The first step size of CMA-ES by the domain's width.
+SIGMA = 0.2
 # TPE's time per evaluation grows with their number, that of Optuna's CMA-ES with the cube of n.
 MOST_FOR_TPE = 300
 MOST_DIM_FOR_OPTUNA = 100
@@ -25,11 +25,44 @@ MOST_DIM_FOR_OPTUNA = 100
 
 @dataclass(frozen=True)
 class Run:
-    dim: int
+    """The domain and the seed. The first so many coordinates are integers."""
+
+    low: Vector
+    high: Vector
     seed: int
+    integers: int = 0
+
+    @classmethod
+    def cube(cls, dim: int, seed: int) -> Run:
+        """A run on [-10, 10]^n."""
+        return cls(np.full(dim, LOW), np.full(dim, HIGH), seed)
+
+    @property
+    def dim(self) -> int:
+        return len(self.low)
+
+    @property
+    def is_integer(self) -> list[bool]:
+        return [i < self.integers for i in range(self.dim)]
+
+    @property
+    def bounds(self) -> list[tuple[float, float]]:
+        return list(zip(self.low.tolist(), self.high.tolist(), strict=True))
 
     def start(self) -> Vector:
-        return np.random.default_rng(self.seed).uniform(LOW, HIGH, self.dim)
+        return self.rounded(np.random.default_rng(self.seed).uniform(self.low, self.high))
+
+    def relaxed(self) -> Run:
+        """All coordinates real, with as much room for each integer: see `rounded`."""
+        margin = np.where(self.is_integer, 0.5, 0.0)
+        return Run(self.low - margin, self.high + margin, self.seed)
+
+    def rounded(self, x: Any) -> Vector:
+        """A point of the relaxed domain with its integers rounded."""
+        point = np.array(x, dtype=float)
+        k = self.integers
+        point[:k] = np.clip(np.round(point[:k]), self.low[:k], self.high[:k])
+        return point
 
 
 def zoopt_sracos(run: Run, objective: Objective) -> None:
@@ -39,7 +72,12 @@ def zoopt_sracos(run: Run, objective: Objective) -> None:
 
     ToolFunction.log = staticmethod(lambda text: None)  # it prints every solution
     np.random.seed(run.seed)  # the only generator that zoopt has
-    space = Dimension(run.dim, [[LOW, HIGH]] * run.dim, [True] * run.dim)
+    ends = [
+        [int(low), int(high)] if integer else [low, high]
+        for (low, high), integer in zip(run.bounds, run.is_integer, strict=True)
+    ]
+    is_real = [not integer for integer in run.is_integer]
+    space = Dimension(run.dim, ends, is_real, run.is_integer)  # the last: integers are ordered
     wrapped = ZooptObjective(lambda solution: objective(solution.get_x()), space)
     Opt.min(wrapped, Parameter(budget=objective.budget))
 
@@ -49,12 +87,22 @@ def pycma(run: Run, objective: Objective) -> None:
     import cma
 
     starts = np.random.default_rng(run.seed)
+    domain = run.relaxed()
+    width = domain.high - domain.low
     # Seed 0 means the time.
-    options = {"bounds": [LOW, HIGH], "seed": run.seed + 1, "verbose": -9, "verb_log": 0}
+    options: dict[str, Any] = {"seed": run.seed + 1, "verbose": -9, "verb_log": 0}
+    options["bounds"] = [domain.low.tolist(), domain.high.tolist()]
+    if run.integers:
+        options["integer_variables"] = list(range(run.integers))
+        options["CMA_stds"] = (width / width.max()).tolist()
+
+    def evaluate(x: Any) -> float:
+        return objective(run.rounded(x) if run.integers else x)
+
     cma.fmin2(
-        objective,
-        lambda: starts.uniform(LOW, HIGH, run.dim),
-        SIGMA,
+        evaluate,
+        lambda: starts.uniform(domain.low, domain.high),
+        SIGMA * float(width.max()),
         options,
         restarts=99,
         bipop=True,
@@ -64,35 +112,46 @@ def pycma(run: Run, objective: Objective) -> None:
 def scipy_de(run: Run, objective: Objective) -> None:
     from scipy.optimize import differential_evolution
 
-    bounds = [(LOW, HIGH)] * run.dim
     differential_evolution(
-        objective, bounds, rng=run.seed, polish=False, tol=0, maxiter=objective.budget
+        objective,
+        run.bounds,
+        rng=run.seed,
+        polish=False,
+        tol=0,
+        maxiter=objective.budget,
+        integrality=run.is_integer,
     )
 
 
 def scipy_dual_annealing(run: Run, objective: Objective) -> None:
     from scipy.optimize import dual_annealing
 
-    bounds = [(LOW, HIGH)] * run.dim
-    dual_annealing(objective, bounds, rng=run.seed, maxiter=objective.budget, x0=run.start())
+    dual_annealing(objective, run.bounds, rng=run.seed, maxiter=objective.budget, x0=run.start())
 
 
 def nevergrad_ngopt(run: Run, objective: Objective) -> None:
     import nevergrad
 
-    space = nevergrad.p.Array(init=run.start()).set_bounds(LOW, HIGH)
+    def reals(of: slice) -> Any:
+        return nevergrad.p.Array(init=start[of]).set_bounds(run.low[of], run.high[of])
+
+    start, k = run.start(), run.integers
+    space = reals(slice(None))
+    if k:
+        space = nevergrad.p.Tuple(reals(slice(k)).set_integer_casting(), reals(slice(k, None)))
     space.random_state.seed(run.seed)
     optimizer = nevergrad.optimizers.NGOpt(space, budget=objective.budget)
     for _ in range(objective.budget):
         candidate = optimizer.ask()
-        optimizer.tell(candidate, objective(candidate.value))
+        value = objective(np.concatenate(candidate.value) if k else candidate.value)
+        optimizer.tell(candidate, value)
 
 
 def optuna_cma(run: Run, objective: Objective) -> None:
     import optuna
 
     start: dict[str, Any] = dict(zip(names(run), run.start().tolist(), strict=True))
-    sampler = optuna.samplers.CmaEsSampler(x0=start, sigma0=SIGMA, seed=run.seed)
+    sampler = optuna.samplers.CmaEsSampler(x0=start, sigma0=SIGMA * (HIGH - LOW), seed=run.seed)
     ask_and_tell(run, objective, sampler)
 
 
@@ -124,7 +183,8 @@ def ours(algorithm: str, run: Run, objective: Objective) -> None:
 
     racecars.minimize(
         objective,
-        [(LOW, HIGH)] * run.dim,
+        run.bounds,
+        integrality=run.is_integer,
         maxfev=objective.budget,
         rng=run.seed,
         method=algorithm,
@@ -134,7 +194,7 @@ def ours(algorithm: str, run: Run, objective: Objective) -> None:
 def random_search(run: Run, objective: Objective) -> None:
     random = np.random.default_rng(run.seed)
     for _ in range(objective.budget):
-        objective(random.uniform(LOW, HIGH, run.dim))
+        objective(run.rounded(random.uniform(run.low, run.high)))
 
 
 @dataclass(frozen=True)
@@ -168,7 +228,7 @@ PEERS = {
             "cma",
             pycma,
             "cma-es",
-            "Hansen's CMA-ES: bounds, sigma0 = 4, BIPOP restarts",
+            "Hansen's CMA-ES: bounds, sigma0 a fifth of the domain, BIPOP restarts",
         ),
         Peer(
             "scipy-de",
@@ -190,7 +250,7 @@ PEERS = {
             "optuna",
             optuna_cma,
             "cma-es",
-            "Optuna's CmaEsSampler, sigma0 = 4",
+            "Optuna's CmaEsSampler, sigma0 a fifth of the domain",
             is_slow=True,
             most_dim=MOST_DIM_FOR_OPTUNA,
         ),

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import importlib
 import math
-import multiprocessing
-import sys
-import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 
 from peers.field.optimizers import PEERS, Peer, Run, ours
 from peers.field.sections import Section
 from peers.objective import Objective
 from peers.problems import Problem
+from peers.processes import run_all, said
 
-# How often progress is said where it cannot be overwritten.
-PERIOD = 10.0
 # Our trials are so short that another process disturbs all of one; the least of so many counts.
 REPEATS = 5
 
@@ -57,7 +52,7 @@ class Job:
         return "racecars" if self.is_ours else PEERS[self.method].package
 
     def run(self, objective: Objective) -> None:
-        run = Run(self.section.dim, self.seed)
+        run = Run.cube(self.section.dim, self.seed)
         if self.is_ours:
             ours(self.method, run, objective)
         else:
@@ -78,11 +73,6 @@ def blank(section: Section, problem: str, method: str, seed: int, is_ours: bool)
         evaluations=0,
         overhead_us=math.nan,
     )
-
-
-def said(error: BaseException) -> str:
-    """An error in a line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def run_job(job: Job) -> Trial:
@@ -149,33 +139,6 @@ def left_out(section: Section, peers: list[Peer], seed: int) -> list[Trial]:
 
 
 def run_jobs(jobs: list[Job], processes: int) -> Iterator[Trial]:
-    """Runs trials, so many at a time, in fresh processes, which take our environment."""
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=spawn) as pool:
-        futures: dict[Future[Trial], Job] = {pool.submit(run_job, job): job for job in jobs}
-        for future in as_completed(futures):
-            try:
-                yield future.result()
-            except Exception as error:  # the process is gone
-                yield replace(blank_of(futures[future]), note=said(error))
-
-
-class Progress:
-    """Says on standard error how far a section is."""
-
-    def __init__(self, title: str, total: int) -> None:
-        self.title, self.total, self.done = title, total, 0
-        self.start = self.said = time.monotonic()
-
-    def step(self, what: str) -> None:
-        self.done += 1
-        now = time.monotonic()
-        if sys.stderr.isatty():
-            end = "\n" if self.done == self.total else ""
-            print(f"\r\x1b[K{self.line(what, now)}", end=end, file=sys.stderr, flush=True)
-        elif now - self.said > PERIOD or self.done == self.total:
-            self.said = now
-            print(self.line(what, now), file=sys.stderr, flush=True)
-
-    def line(self, what: str, now: float) -> str:
-        return f"{self.title}: {self.done}/{self.total}, {what} ({now - self.start:.0f} s)"
+    """Runs trials, so many at a time; of one whose process is gone, the note says so."""
+    for job, trial in run_all(run_job, jobs, processes):
+        yield replace(blank_of(job), note=said(trial)) if isinstance(trial, Exception) else trial

@@ -53,7 +53,7 @@ class Job:
 def reference_final(job: Job) -> float:
     objective = Objective(job.problem, job.budget)
     _, optimizer = PAIRS[job.algorithm]
-    objective.run(lambda objective: optimizer(Run(job.problem.dim, job.seed), objective))
+    objective.run(lambda objective: optimizer(Run.cube(job.problem.dim, job.seed), objective))
     return objective.best
 
 

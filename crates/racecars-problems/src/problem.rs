@@ -48,12 +48,19 @@ pub struct Transformation<'a> {
 enum Landscape {
     /// A function of reals, perhaps moved, turned and perturbed.
     Continuous(Box<Continuous>),
-    /// `mixed-ackley`: Ackley(x) + L'|y|, with these L.
-    MixedAckley(Vec<f64>),
+    /// `mixed-ackley`: Ackley(x) + L'|y|, perhaps moved.
+    MixedAckley(MixedAckley),
     /// `integer-sphere`: the sum of (y_i - 3)².
     IntegerSphere,
     /// `mixed-categorical`: Sphere(x) + the number of wrong categories.
     MixedCategorical,
+}
+
+struct MixedAckley {
+    /// L.
+    weights: Vec<f64>,
+    /// Where the optimum is, encoded; `None` means at 0.2 for the reals and 0 for the integers.
+    moved_to: Option<Vec<f64>>,
 }
 
 struct Continuous {
@@ -91,7 +98,8 @@ const FUNCTIONS: [Function; 8] = [
     },
     function("ellipsoid", functions::ellipsoid, 0.0),
 ];
-const DISCRETE: [&str; 3] = ["mixed-ackley", "integer-sphere", "mixed-categorical"];
+const DISCRETE: [&str; 4] =
+    ["mixed-ackley", "shifted-mixed-ackley", "integer-sphere", "mixed-categorical"];
 
 impl Problem {
     /// The problem of this name. `seed` decides what is random about it.
@@ -106,7 +114,8 @@ impl Problem {
     ///
     /// Others:
     /// - `mixed-ackley` (the paper's): Ackley on n/2 reals in [-1, 1] plus L'|y| on n/2 integers in
-    ///   -10..10, L random in [1, 2]
+    ///   -10..10, L random in [1, 2]; `shifted-mixed-ackley`: its optimum at a random point of
+    ///   [-0.5, 0.5]^(n/2) and -5..5
     /// - `integer-sphere`: the sum of (y_i - 3)² on n integers in -10..10
     /// - `mixed-categorical`: Sphere on n/2 reals in [-1, 1] plus the number of n/2 coordinates of 5
     ///   categories that are not the right one
@@ -120,14 +129,18 @@ impl Problem {
         let mut random = Random::stream(seed, 0x70726f62);
         let half = dimension / 2;
         let (space, landscape) = match name {
-            "mixed-ackley" | "mixed-categorical" if dimension < 2 => {
+            "mixed-ackley" | "shifted-mixed-ackley" | "mixed-categorical" if dimension < 2 => {
                 return Err(ProblemError(format!("{name} needs a dimension of at least 2")));
             }
-            "mixed-ackley" => (
+            "mixed-ackley" | "shifted-mixed-ackley" => (
                 Space::builder()
                     .reals("x", dimension - half, -1.0, 1.0)
                     .integers("y", half, -10, 10),
-                Landscape::MixedAckley((0..half).map(|_| random.between(1.0, 2.0)).collect()),
+                Landscape::MixedAckley(MixedAckley::new(
+                    dimension,
+                    name.starts_with("shifted-"),
+                    &mut random,
+                )),
             ),
             "integer-sphere" => {
                 (Space::builder().integers("y", dimension, -10, 10), Landscape::IntegerSphere)
@@ -198,11 +211,11 @@ impl Problem {
             Landscape::Continuous(continuous) => {
                 continuous.moved_to.clone().unwrap_or_else(|| vec![continuous.function.center; n])
             }
-            Landscape::MixedAckley(weights) => {
-                let mut point = vec![0.2; n - weights.len()];
+            Landscape::MixedAckley(mixed) => mixed.moved_to.clone().unwrap_or_else(|| {
+                let mut point = vec![0.2; n - mixed.weights.len()];
                 point.resize(n, 10.0);
                 point
-            }
+            }),
             Landscape::IntegerSphere => vec![13.0; n],
             Landscape::MixedCategorical => {
                 let mut point = vec![0.2; n - n / 2];
@@ -250,12 +263,7 @@ impl Problem {
     pub fn value_at(&self, point: &[f64]) -> f64 {
         match &self.landscape {
             Landscape::Continuous(continuous) => continuous.value_at(point),
-            Landscape::MixedAckley(weights) => {
-                let (x, y) = point.split_at(point.len() - weights.len());
-                // Index 10 of -10..10 stands for 0.
-                let cost = y.iter().zip(weights).map(|(y, weight)| weight * (y - 10.0).abs());
-                functions::ackley(x) + cost.sum::<f64>()
-            }
+            Landscape::MixedAckley(mixed) => mixed.value_at(point),
             Landscape::IntegerSphere => point.iter().map(|y| (y - 13.0) * (y - 13.0)).sum(),
             Landscape::MixedCategorical => {
                 let (x, c) = point.split_at(point.len() - point.len() / 2);
@@ -278,6 +286,39 @@ impl Problem {
 
 fn right_category(index: usize) -> f64 {
     (index % 5) as f64
+}
+
+impl MixedAckley {
+    fn new(dimension: usize, is_shifted: bool, random: &mut Random) -> MixedAckley {
+        let half = dimension / 2;
+        let weights = (0..half).map(|_| random.between(1.0, 2.0)).collect();
+        let moved_to = is_shifted.then(|| {
+            let mut reals: Vec<f64> =
+                (half..dimension).map(|_| random.between(-0.5, 0.5)).collect();
+            // Indices 5 to 15 of -10..10 stand for -5 to 5.
+            reals.extend((0..half).map(|_| 5.0 + random.index(11) as f64));
+            reals
+        });
+        MixedAckley { weights, moved_to }
+    }
+
+    fn value_at(&self, point: &[f64]) -> f64 {
+        let reals = point.len() - self.weights.len();
+        let (x, y) = point.split_at(reals);
+        match &self.moved_to {
+            // Index 10 of -10..10 stands for 0.
+            None => functions::ackley(x) + self.cost(y.iter().map(|y| y - 10.0)),
+            Some(optimum) => {
+                let (to_x, to_y) = optimum.split_at(reals);
+                let x: Vec<f64> = x.iter().zip(to_x).map(|(x, o)| x - o + 0.2).collect();
+                functions::ackley(&x) + self.cost(y.iter().zip(to_y).map(|(y, o)| y - o))
+            }
+        }
+    }
+
+    fn cost(&self, away: impl Iterator<Item = f64>) -> f64 {
+        away.zip(&self.weights).map(|(away, weight)| weight * away.abs()).sum()
+    }
 }
 
 impl Continuous {

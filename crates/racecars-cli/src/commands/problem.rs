@@ -167,7 +167,7 @@ impl TransformationReport {
 
 fn show(heading: &str, listed: &[Listed]) -> anyhow::Result<()> {
     print(format!("{heading}:"))?;
-    listed.iter().try_for_each(|Listed { name, about, .. }| print(format!("  {name:<18} {about}")))
+    listed.iter().try_for_each(|Listed { name, about, .. }| print(format!("  {name:<20} {about}")))
 }
 
 fn kind(domain: &Domain) -> String {

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 ///
 /// Problems on [-10,10]^n: ackley, levy, rastrigin, sphere, rosenbrock, griewank, schwefel, ellipsoid;
 /// before the name may stand discontinuous- or stepped-, then shifted-, then rotated- or
-/// turned-. Others: mixed-ackley, integer-sphere, mixed-categorical.
+/// turned-. Others: mixed-ackley, shifted-mixed-ackley, integer-sphere, mixed-categorical.
 #[derive(Args)]
 pub(crate) struct Solve {
     /// The problem's name

@@ -149,12 +149,14 @@ fn show(standing: &Standing) -> anyhow::Result<()> {
     }
     print(cells)?;
     print(format!(
-        "\nmedians of f - f* over {} seeds; ratios are to the best single algorithm of the cell\n",
+        "\nmedians of f - f* over {} seeds; ratios are to the best single algorithm of the cell, means \
+         geometric;\na loss is a ratio, or 1 where the candidate is ahead\n",
         standing.seeds
     ))?;
 
     let near = format!("within {NEAR}x");
-    let headings = ["", "worst cell", "cells", "mean ratio", near.as_str(), "worst ratio"];
+    let headings =
+        ["", "worst cell", "cells", "mean ratio", "mean loss", near.as_str(), "worst ratio"];
     let mut groups = table(&headings, 2);
     groups.add_row(summary_row(candidate, &standing.summary));
     let parts = [&standing.by_budget, &standing.by_dim, &standing.by_function];
@@ -167,12 +169,13 @@ fn show(standing: &Standing) -> anyhow::Result<()> {
     print(groups)
 }
 
-fn summary_row(name: &str, summary: &Summary) -> [String; 6] {
+fn summary_row(name: &str, summary: &Summary) -> [String; 7] {
     [
         name.to_string(),
         summary.worst_cell.clone(),
         summary.cells.to_string(),
         ratio(summary.geometric_mean),
+        ratio(summary.mean_loss),
         format!("{:.0} %", 100.0 * summary.share_near),
         ratio(summary.worst),
     ]

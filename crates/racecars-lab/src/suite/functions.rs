@@ -14,8 +14,7 @@ pub enum Half {
     Report,
 }
 
-/// A function of the suite. Its optimum, which is 0, is at a place that the seed decides (but that of
-/// mixed-ackley, which is always the same), and so is the rotation.
+/// A function of the suite. The optimum is 0; the seed decides where it is, and the rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Function {
     /// What it is called in the tables.
@@ -26,7 +25,8 @@ pub struct Function {
 
 impl Function {
     /// All of them. Each continuous one is once rotated and once not, in different halves, so that
-    /// both halves have separable and rotated, unimodal and multimodal functions.
+    /// both halves have separable and rotated, unimodal and multimodal functions. A rotated sphere is
+    /// the same sphere, so that this one is in both.
     ///
     /// Discontinuous Ackley is the one with steps: the paper's balls are never met in 20 dimensions,
     /// so that it would be Ackley a second time.
@@ -63,9 +63,6 @@ impl Function {
 
     /// The name of the problem that it is in this dimension.
     pub(super) fn problem(self, dim: usize) -> String {
-        if self.name == "mixed-ackley" {
-            return self.name.to_string();
-        }
         let (steps, name) = match self.name.strip_prefix("stepped-") {
             Some(name) => ("stepped-", name),
             None => ("", self.name),

@@ -1,0 +1,1 @@
+"""Ours and other optimizers on the suites of COCO."""
