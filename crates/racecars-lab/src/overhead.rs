@@ -6,7 +6,7 @@
 //! and timed. The floor is measured in the same process, in turn with the steps.
 
 use racecars::random::Random;
-use racecars::{Algorithm, Error, Optimizer, Outcome, Shrinking, Space};
+use racecars::{Algorithm, Error, Optimizer, Outcome, Portfolio, Shrinking, Space};
 use racecars_problems::functions::sphere;
 use serde::Serialize;
 use std::hint::black_box;
@@ -25,6 +25,9 @@ pub struct Overhead {
     pub floor_ns: f64,
     /// The first by the second.
     pub ratio: f64,
+    /// Of a portfolio: its time by what its members would have taken for the same evaluations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub members_ratio: Option<f64>,
 }
 
 /// Random numbers in a step that draws from a learned box, on average, in a region that adapts
@@ -58,6 +61,7 @@ pub fn measure(algorithm: &Algorithm, dim: usize) -> Result<Overhead, Error> {
     let mut player = algorithm.optimizer(&space, Some(total as u64), SEED)?;
     let (first, rest) = values.split_at(warm_up.min(values.len()));
     play(&mut *player, first)?;
+    let before = player.portfolio();
     let mut floor = Floor::new(dim, algorithm);
     let (mut step_times, mut floor_times) = (Vec::new(), Vec::new());
     for values in rest.chunks_exact(steps) {
@@ -68,15 +72,40 @@ pub fn measure(algorithm: &Algorithm, dim: usize) -> Result<Overhead, Error> {
         (0..steps).for_each(|_| floor.step());
         floor_times.push(start.elapsed().as_secs_f64());
     }
-    let (ns_per_step, floor_ns) =
-        (1e9 * median(step_times) / steps as f64, 1e9 * median(floor_times) / steps as f64);
+    let per_step = |seconds: f64| 1e9 * seconds / steps as f64;
+    // Members of a portfolio cost differently, and the middle one of the times is that of one of them.
+    let mean = per_step(step_times.iter().sum::<f64>() / step_times.len().max(1) as f64);
+    let (typical, floor_ns) = (per_step(median(step_times)), per_step(median(floor_times)));
+    let members_ns = match (before, player.portfolio()) {
+        (Some(before), Some(after)) => Some(members(&before, &after, dim, floor_ns)?),
+        _ => None,
+    };
+    let ns_per_step = if members_ns.is_some() { mean } else { typical };
     Ok(Overhead {
         algorithm: algorithm.name().to_string(),
         dim,
         ns_per_step,
         floor_ns,
         ratio: ns_per_step / floor_ns,
+        members_ratio: members_ns.map(|members_ns| ns_per_step / members_ns),
     })
+}
+
+/// What the members of a portfolio take on average, each measured alone, for the evaluations that they
+/// had from `before` to `after`. Those that are no algorithms by themselves count as the floor.
+fn members(before: &Portfolio, after: &Portfolio, dim: usize, floor_ns: f64) -> Result<f64, Error> {
+    let (mut evaluations, mut time) = (0.0, 0.0);
+    for member in &after.members {
+        let earlier = before.members.iter().find(|earlier| earlier.name == member.name);
+        let count = (member.evaluations - earlier.map_or(0, |earlier| earlier.evaluations)) as f64;
+        let alone = match member.name.parse::<Algorithm>() {
+            Ok(algorithm) if count > 0.0 => measure(&algorithm, dim)?.ns_per_step,
+            _ => floor_ns,
+        };
+        evaluations += count;
+        time += count * alone;
+    }
+    Ok(time / evaluations)
 }
 
 fn play(optimizer: &mut dyn Optimizer, values: &[f64]) -> Result<(), Error> {
@@ -108,6 +137,7 @@ impl Floor {
         let [adaptive, fixed] = DRAWS_PER_STEP;
         let (exploration, draws) = match algorithm {
             Algorithm::Random => (1.0, 0),
+            Algorithm::Auto => (0.0, adaptive),
             Algorithm::RaceCars(_, shrinking) if *shrinking == Shrinking::default() => {
                 (0.0, adaptive)
             }

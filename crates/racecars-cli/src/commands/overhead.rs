@@ -68,7 +68,8 @@ impl Overhead {
             print_json(&Report { results })?;
             return Ok(ExitCode::SUCCESS);
         }
-        let mut table = table(&["algorithm", "dim", "ns per step", "floor ns", "ratio"], 1);
+        let headings = ["algorithm", "dim", "ns per step", "floor ns", "ratio", "to its members"];
+        let mut table = table(&headings, 1);
         for result in &results {
             table.add_row([
                 result.algorithm.clone(),
@@ -76,6 +77,7 @@ impl Overhead {
                 short(result.ns_per_step),
                 short(result.floor_ns),
                 format!("{:.2}", result.ratio),
+                result.members_ratio.map_or(String::new(), |ratio| format!("{ratio:.2}")),
             ]);
         }
         print(table)?;
