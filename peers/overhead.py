@@ -2,8 +2,8 @@
 
 `minimize` by RACE-CARS on a function that returns at once, at n = 50, as a multiple of a loop that
 makes a NumPy array and calls the function; and pairs of ask and tell a second at n = 500, as a
-multiple of the evaluations a second of ZOOpt's SRACOS with that function. Rounds alternate, and of each the least
-time counts, since this machine may have other things to do.
+multiple of the evaluations a second of ZOOpt's SRACOS with that function. Rounds alternate, and of
+each the least time counts, since this machine may have other things to do.
 
     ./scripts/wheel --into .venv-python && .venv-python/bin/python -m peers.overhead [--json]
 """
