@@ -45,7 +45,8 @@ pub(crate) struct Classifier {
     inside: Vec<u32>,
     /// The coordinates to redraw.
     uncertain: Vec<usize>,
-    touch: Touch,
+    /// By the number of coordinates, so that a few numbers in turn are worked out once each.
+    touches: [Touch; 4],
 }
 
 /// Which coordinates of x+ are redrawn.
@@ -130,7 +131,7 @@ impl Classifier {
             self.choose_uncertain(point.len(), uncertain, random);
             let (dimension, uncertain, negatives_len) =
                 (point.len(), self.uncertain.len(), negatives.len());
-            let touch = &mut self.touch;
+            let touch = &mut self.touches[uncertain % 4];
             if (touch.dimension, touch.uncertain, touch.negatives)
                 != (dimension, uncertain, negatives_len)
             {
