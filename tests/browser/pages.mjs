@@ -124,7 +124,7 @@ const tests = {
     started.push(running);
     const over = new Promise((resolve) => running.on("exit", resolve));
     await badge("running");
-    await page.waitForFunction(() => document.querySelectorAll("section").length === 9);
+    await page.waitForFunction(() => document.querySelectorAll("section").length === 10);
     const early = await told();
     assert.ok(early < 120, "the page was there before the end");
     await page.waitForFunction((early) => Number(document.querySelectorAll(".tile .figure")[1].textContent.replace(/\D/g, "")) > early, early);
