@@ -74,6 +74,11 @@ impl Service {
         (held.len(), held.values().map(|held| held.batch.batch.bytes()).sum())
     }
 
+    /// The handles of the batches that are held.
+    pub fn names(&self) -> Vec<String> {
+        self.lock().keys().cloned().collect()
+    }
+
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
     }
