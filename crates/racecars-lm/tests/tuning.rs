@@ -71,6 +71,7 @@ fn it_finds_better_prompts_and_what_it_saves_is_the_best() {
         let last = tuned.looks.last().unwrap();
         assert_eq!((tuned.calls, last.calls, tuned.failures), (150, 150, 0));
         assert!(last.train.loss < tuned.untuned.train.loss, "{algorithm}: {tuned:?}");
+        assert_eq!(tuned.improvements[0], (1, tuned.untuned.train.loss));
         let prompt = Prompt::load(&folder.join(PROMPT)).unwrap();
         assert_eq!((prompt.numbers.len(), prompt.z.len()), (2 * HIDDEN, 10));
         let origin = &prompt.origin;

@@ -227,7 +227,11 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// The next candidates. The first is p0 alone, z = 0: nothing that is worse shall come out.
     fn ask(&mut self, count: usize) -> Option<Vec<Candidate>> {
+        if self.calls == 0 {
+            return Some(vec![Candidate::known(vec![0.0; self.settings.dim])]);
+        }
         let candidates: Vec<_> = (0..count).map_while(|_| self.optimizer.ask()).collect();
         (!candidates.is_empty()).then_some(candidates)
     }
