@@ -6,6 +6,7 @@
 //! over z.
 
 mod client;
+mod comparison;
 pub mod data;
 mod error;
 pub mod fetch;
@@ -20,6 +21,7 @@ mod tune;
 pub mod wire;
 
 pub use client::Client;
+pub use comparison::{Comparison, Entry};
 pub use error::{Error, ErrorKind, Result};
 pub use loss::{Loss, Score};
 pub use model::{Batch, Info, Kind, Model, Statistics, Text};

@@ -1,5 +1,6 @@
 //! `racecars lm`: language models as a service, and the tuning of their prompts.
 
+pub(crate) mod paper;
 mod serve;
 mod tune;
 mod usage;

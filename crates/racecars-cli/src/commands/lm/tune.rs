@@ -8,7 +8,8 @@ use crate::progress::Progress;
 use clap::Args;
 use racecars::Algorithm;
 use racecars_lm::{
-    Draw, Look, Loss, PROMPT, Position, ProjectionSettings, Task, TuneSettings, Tuned, data, tune,
+    Draw, Look, Loss, PROMPT, Position, ProjectionSettings, Task, TuneSettings, TuneStatus, Tuned,
+    data, tune,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -30,6 +31,22 @@ pub(crate) struct Tune {
     which: Which,
     #[arg(long, value_name = "A", default_value = "race-cars", help = algorithms("The algorithm"))]
     algorithm: Algorithm,
+    #[command(flatten)]
+    search: Search,
+    /// The seed of the split, the projection and the search
+    #[arg(long, value_name = "S", default_value = "0")]
+    seed: u64,
+    /// The folder of the journal and the prompt [default: lm-TASK-ALGORITHM-SEED]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is searched, and how.
+#[derive(Args)]
+pub(super) struct Search {
     /// RACE-CARS as in the paper, where the region adapts itself if neither this nor --rho is given:
     /// each shrink multiplies its width by this; the paper has 0.7 here
     #[arg(long, value_name = "G")]
@@ -48,13 +65,10 @@ pub(crate) struct Tune {
     prompt_tokens: usize,
     /// The number of calls
     #[arg(long, value_name = "T", default_value = "8000")]
-    budget: u64,
+    pub(super) budget: u64,
     /// The number of examples of each label
     #[arg(long, value_name = "K", default_value = "16", value_parser = at_least_one)]
-    shots: usize,
-    /// The seed of the split, the projection and the search
-    #[arg(long, value_name = "S", default_value = "0")]
-    seed: u64,
+    pub(super) shots: usize,
     /// What is minimized: cross-entropy or hinge
     #[arg(long, value_name = "L", default_value = "cross-entropy")]
     loss: Loss,
@@ -81,12 +95,6 @@ pub(crate) struct Tune {
     /// After how many calls the best prompt is looked at on the development texts
     #[arg(long, value_name = "N", default_value = "50")]
     look_every: u64,
-    /// The folder of the journal and the prompt [default: lm-TASK-ALGORITHM-SEED]
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Serialize)]
@@ -104,24 +112,21 @@ struct Report<'a> {
 
 impl Tune {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
-        let settings = self.settings()?;
-        let split = data::split(&self.data, &settings.task, self.shots, self.seed)?;
+        let search = &self.search;
+        let shrinks = matches!(self.algorithm, Algorithm::RaceCars(..));
+        if (search.gamma.is_some() || search.rho.is_some()) && !shrinks {
+            anyhow::bail!("--gamma and --rho are settings of race-cars, not of {}", self.algorithm);
+        }
+        let settings = search.settings(Task::find(&self.task)?, &self.algorithm, self.seed);
+        let split = data::split(&self.data, &settings.task, search.shots, self.seed)?;
         let cancel = on_interrupt()?;
         let service = self.which.open()?;
         let folder = self.dir.clone().unwrap_or_else(|| {
             format!("lm-{}-{}-{}", settings.task.name, settings.algorithm, self.seed).into()
         });
-        let progress = Progress::new(self.budget);
-        let tuned = tune(&*service, &settings, &split, &folder, &cancel, |status| {
-            progress.show(status.calls, || {
-                let (calls, time) = status.session;
-                let rate = calls as f64 / time.as_secs_f64().max(1e-9);
-                let best = status.best.map_or("none yet".into(), |best| short(best.loss));
-                let dev = status.look.map_or(String::new(), |look| {
-                    format!(" · dev {:.1} %", 100.0 * look.dev.accuracy)
-                });
-                format!("{}/s · loss {best}{dev}", short(rate))
-            });
+        let progress = Progress::new(search.budget);
+        let tuned = tune(&*service, &settings, &split, &folder, &cancel, |seen| {
+            progress.show(seen.calls, || status(seen));
         })?;
         drop(progress);
         let prompt = folder.join(PROMPT);
@@ -130,9 +135,9 @@ impl Tune {
                 task: &settings.task.name,
                 algorithm: &settings.algorithm,
                 seed: self.seed,
-                dim: self.dim,
-                prompt_tokens: self.prompt_tokens,
-                budget: self.budget,
+                dim: search.dim,
+                prompt_tokens: search.prompt_tokens,
+                budget: search.budget,
                 prompt,
                 tuned: &tuned,
             })?;
@@ -145,20 +150,24 @@ impl Tune {
             false => ExitCode::SUCCESS,
         })
     }
+}
 
-    fn settings(&self) -> anyhow::Result<TuneSettings> {
-        Ok(TuneSettings {
-            task: Task::find(&self.task)?,
+impl Search {
+    /// The settings of a tuning. Only RACE-CARS has gamma and rho.
+    pub(super) fn settings(&self, task: Task, algorithm: &Algorithm, seed: u64) -> TuneSettings {
+        let shrinks = matches!(algorithm, Algorithm::RaceCars(..));
+        TuneSettings {
+            task,
             shots: self.shots,
-            seed: self.seed,
-            algorithm: self.algorithm.name().to_string(),
-            gamma: self.gamma,
-            rho: self.rho,
+            seed,
+            algorithm: algorithm.name().to_string(),
+            gamma: self.gamma.filter(|_| shrinks),
+            rho: self.rho.filter(|_| shrinks),
             dim: self.dim,
             bound: self.bound,
             prompt_tokens: self.prompt_tokens,
             budget: self.budget,
-            batch: self.batch.unwrap_or_else(|| TuneSettings::natural_batch(&self.algorithm)),
+            batch: self.batch.unwrap_or_else(|| TuneSettings::natural_batch(algorithm)),
             look_every: self.look_every,
             loss: self.loss,
             position: self.position,
@@ -166,11 +175,22 @@ impl Tune {
                 draw: self.projection,
                 alpha: self.alpha,
                 sigma: self.sigma,
-                seed: self.seed,
+                seed,
             },
             base: self.base.clone(),
-        })
+        }
     }
+}
+
+/// How a tuning goes, in a few words.
+pub(super) fn status(status: &TuneStatus) -> String {
+    let (calls, time) = status.session;
+    let rate = calls as f64 / time.as_secs_f64().max(1e-9);
+    let best = status.best.map_or("none yet".into(), |best| short(best.loss));
+    let dev = status
+        .look
+        .map_or(String::new(), |look| format!(" · dev {:.1} %", 100.0 * look.dev.accuracy));
+    format!("{}/s · loss {best}{dev}", short(rate))
 }
 
 fn show(tuned: &Tuned) -> anyhow::Result<()> {
