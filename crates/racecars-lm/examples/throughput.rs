@@ -1,5 +1,6 @@
-//! How fast prompts are evaluated: `throughput MODEL TEXTS TOKENS PROMPTS SECONDS` evaluates requests of
-//! so many random prompts after each text (a file, a text per line) and prints a JSON object.
+//! How fast prompts are evaluated: `throughput MODEL TEXTS POSITION TOKENS PROMPTS SECONDS` evaluates
+//! requests of so many random prompts before (prefix) or after (suffix) each text (a file, a text per
+//! line) and prints a JSON object.
 
 use racecars::random::Random;
 use racecars_lm::{Model, Text};
@@ -9,14 +10,17 @@ use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [model, texts, tokens, prompts, seconds] = &arguments[..] else {
-        return Err("usage: throughput MODEL TEXTS TOKENS PROMPTS SECONDS".into());
+    let [model, texts, position, tokens, prompts, seconds] = &arguments[..] else {
+        return Err("usage: throughput MODEL TEXTS prefix|suffix TOKENS PROMPTS SECONDS".into());
     };
     let (tokens, prompts): (usize, usize) = (tokens.parse()?, prompts.parse()?);
     let seconds: f64 = seconds.parse()?;
     let model = Model::open(Path::new(model))?;
     let texts: Vec<Text> = (std::fs::read_to_string(texts)?.lines())
-        .map(|line| Text { before: line.into(), after: " It was".into(), tail: String::new() })
+        .map(|line| match position.as_str() {
+            "suffix" => Text { before: line.into(), after: " It was".into(), tail: String::new() },
+            _ => Text { after: format!("{line} It was"), ..Text::default() },
+        })
         .collect();
     let words = ["terrible", "great"].map(String::from);
     let start = Instant::now();
