@@ -71,9 +71,6 @@ class Binary:
         values: list[float] = self._json(command, lines)["values"]
         return values
 
-    def version(self) -> str:
-        return self._output(["--version"]).strip()
-
     def _json(self, command: list[str], given: str | None = None) -> Any:
         return json.loads(self._output([*command, "--json"], given))
 

@@ -18,12 +18,13 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+import racecars
 from peers import binary as binaries
 from peers.binary import Binary, BinaryError
 from peers.field import report, sections
 from peers.field.optimizers import PEERS, Peer
 from peers.field.sections import OURS, Section
-from peers.field.trials import REPEATS, Progress, Trial, jobs_of, left_out, run_ours, run_peers
+from peers.field.trials import REPEATS, Progress, Trial, jobs_of, left_out, run_jobs
 from peers.problems import load
 
 # Everybody gets one core: the linear algebra below NumPy would take all.
@@ -32,9 +33,9 @@ ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 TERMS = f"""\
 Bold names are ours. All have the same problems, shifts and rotations included, the same budgets and
 the same number of seeds, and none starts at the centre. What the objective takes does not count as
-overhead: the others' is processor time, which other processes do not disturb; ours is what `bench`
-says, where trials run one at a time the least of {REPEATS} repeats. It is one run on a machine that
-others use too: digits beyond the first mean little."""
+overhead, which is processor time between two calls of the objective; for ours, which
+`racecars.minimize` runs, the least of {REPEATS} repeats where trials run one at a time. It is one
+run on a machine that others use too: digits beyond the first mean little."""
 
 
 def arguments() -> argparse.Namespace:
@@ -73,14 +74,10 @@ def run_section(
     section: Section, binary: Binary, ours: list[str], peers: list[Peer], seed: int
 ) -> list[Trial]:
     problems = [load(binary, name, section.dim, seed) for name in section.problems]
-    jobs = jobs_of(section, problems, peers, seed)
-    progress = Progress(section.title, len(jobs) + len(problems) * len(ours))
+    jobs = jobs_of(section, problems, ours, peers, seed)
+    progress = Progress(section.title, len(jobs))
     trials = left_out(section, peers, seed)
-    for problem in problems:
-        for algorithm in ours:
-            trials += run_ours(binary, section, problem.name, algorithm, seed)
-            progress.step(algorithm)
-    for trial in run_peers(jobs, section.jobs):
+    for trial in run_jobs(jobs, section.jobs):
         trials.append(trial)
         progress.step(trial.method)
     return sorted(trials, key=lambda trial: (not trial.is_ours, trial.problem, trial.seed))
@@ -108,14 +105,15 @@ def processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def about(binary: Binary, peers: list[Peer]) -> list[str]:
+def about(peers: list[Peer]) -> list[str]:
     """What the report says before its tables."""
     installed = {peer.package: version(peer.package) for peer in peers}
     versions = [f"{package} {number}" for package, number in installed.items() if number]
     today = datetime.date.today().isoformat()
     command = "./scripts/field" + "".join(f" {argument}" for argument in sys.argv[1:])
     return [
-        f"Written by `{command}` on {today}: {binary.version()}, {', '.join(versions)}, Python "
+        f"Written by `{command}` on {today}: racecars {racecars.__version__}, "
+        f"{', '.join(versions)}, Python "
         f"{platform.python_version()}, on {os.cpu_count()} cores of {processor()}.",
         TERMS,
     ]
@@ -132,13 +130,13 @@ def run(options: argparse.Namespace) -> None:
     binary = Binary(options.racecars)
     peers = chosen_peers(options.peers)
     wanted = options.ours.split(",")
-    ours = [name for name in wanted if binary.knows(name)]
+    ours = [name for name in wanted if name in racecars.METHODS]
     unknown = [name for name in wanted if name not in ours]
     todo = sections.chosen(options)
     trials: list[Trial] = []
     for section in todo:
         trials += run_section(section, binary, ours, peers, options.seed)
-    text = report.page(todo, trials, about(binary, peers), unknown)
+    text = report.page(todo, trials, about(peers), unknown)
     directory = options.out or Path("docs" if is_whole(options) else "target/field")
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "comparison.md").write_text(text)

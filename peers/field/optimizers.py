@@ -1,4 +1,5 @@
-"""The other optimizers, each run as its documentation says, from a random start in [-10, 10]^n.
+"""The optimizers, the others and ours, each run as its documentation says, from a random start in
+[-10, 10]^n. Ours are those of the Python package.
 
 A run ends when it raises `Stop` from the objective, or returns because it has converged.
 """
@@ -69,6 +70,13 @@ def scipy_de(run: Run, objective: Objective) -> None:
     )
 
 
+def scipy_dual_annealing(run: Run, objective: Objective) -> None:
+    from scipy.optimize import dual_annealing
+
+    bounds = [(LOW, HIGH)] * run.dim
+    dual_annealing(objective, bounds, rng=run.seed, maxiter=objective.budget, x0=run.start())
+
+
 def nevergrad_ngopt(run: Run, objective: Objective) -> None:
     import nevergrad
 
@@ -108,6 +116,19 @@ def ask_and_tell(run: Run, objective: Objective, sampler: Any) -> None:
 
 def names(run: Run) -> list[str]:
     return [f"x{i}" for i in range(run.dim)]
+
+
+def ours(algorithm: str, run: Run, objective: Objective) -> None:
+    """One of our algorithms with its defaults."""
+    import racecars
+
+    racecars.minimize(
+        objective,
+        [(LOW, HIGH)] * run.dim,
+        maxfev=objective.budget,
+        rng=run.seed,
+        method=algorithm,
+    )
 
 
 def random_search(run: Run, objective: Objective) -> None:
@@ -155,6 +176,13 @@ PEERS = {
             scipy_de,
             "de",
             "`differential_evolution` with its defaults but no polishing",
+        ),
+        Peer(
+            "scipy-da",
+            "scipy",
+            scipy_dual_annealing,
+            "race-cars",
+            "`dual_annealing` with its defaults, local searches included",
         ),
         Peer("ngopt", "nevergrad", nevergrad_ngopt, "race-cars", "nevergrad's NGOpt"),
         Peer(

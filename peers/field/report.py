@@ -15,7 +15,12 @@ from peers.field.sections import Section
 from peers.field.trials import Trial
 
 # The peers that "in short" names: each with ours that does the same.
-PAIRS = (("zoopt", "race-cars"), ("pycma", "cma-es"), ("scipy-de", "de"))
+PAIRS = (
+    ("zoopt", "race-cars"),
+    ("pycma", "cma-es"),
+    ("scipy-de", "de"),
+    ("scipy-da", "race-cars"),
+)
 NONE = "-"
 
 

@@ -1,4 +1,4 @@
-"""Trials: those of peers in worker processes, those of ours through the binary."""
+"""Trials, in worker processes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 
-from peers.binary import Binary, BinaryError
-from peers.field.optimizers import PEERS, Peer, Run
+from peers.field.optimizers import PEERS, Peer, Run, ours
 from peers.field.sections import Section
 from peers.objective import Objective
 from peers.problems import Problem
@@ -42,12 +41,27 @@ class Trial:
 
 @dataclass(frozen=True)
 class Job:
-    """A trial of a peer that is still to be run."""
+    """A trial that is still to be run, of a peer or of one of our algorithms."""
 
     section: Section
     problem: Problem
-    peer: str
+    method: str
     seed: int
+
+    @property
+    def is_ours(self) -> bool:
+        return self.method not in PEERS
+
+    @property
+    def package(self) -> str:
+        return "racecars" if self.is_ours else PEERS[self.method].package
+
+    def run(self, objective: Objective) -> None:
+        run = Run(self.section.dim, self.seed)
+        if self.is_ours:
+            ours(self.method, run, objective)
+        else:
+            PEERS[self.method].run(run, objective)
 
 
 def blank(section: Section, problem: str, method: str, seed: int, is_ours: bool) -> Trial:
@@ -72,13 +86,20 @@ def said(error: BaseException) -> str:
 
 
 def run_job(job: Job) -> Trial:
-    """Runs a trial; what goes wrong in the peer becomes a note."""
-    section, peer = job.section, PEERS[job.peer]
+    """Runs a trial, ours several times where the time counts."""
+    repeats = REPEATS if job.is_ours and job.section.jobs == 1 else 1
+    trials = [run_once(job) for _ in range(repeats)]
+    return replace(trials[0], overhead_us=min(trial.overhead_us for trial in trials))
+
+
+def run_once(job: Job) -> Trial:
+    """Runs a trial; what goes wrong becomes a note."""
+    section = job.section
     objective = Objective(job.problem, section.evaluations, section.seconds)
     note = ""
     try:
-        importlib.import_module(peer.package)  # not part of what is timed
-        objective.run(lambda objective: peer.run(Run(section.dim, job.seed), objective))
+        importlib.import_module(job.package)  # not part of what is timed
+        objective.run(job.run)
     except Exception as error:
         note = said(error)
     if objective.is_out_of_time and objective.evaluations < section.evaluations:
@@ -95,11 +116,20 @@ def run_job(job: Job) -> Trial:
 
 
 def blank_of(job: Job) -> Trial:
-    return blank(job.section, job.problem.name, job.peer, job.seed, is_ours=False)
+    return blank(job.section, job.problem.name, job.method, job.seed, job.is_ours)
 
 
-def jobs_of(section: Section, problems: list[Problem], peers: list[Peer], seed: int) -> list[Job]:
-    return [
+def jobs_of(
+    section: Section, problems: list[Problem], algorithms: list[str], peers: list[Peer], seed: int
+) -> list[Job]:
+    """The trials of a section: ours, then the peers'."""
+    of_ours = [
+        Job(section, problem, algorithm, seed + trial)
+        for problem in problems
+        for algorithm in algorithms
+        for trial in range(section.seeds)
+    ]
+    return of_ours + [
         Job(section, problem, peer.name, seed + trial)
         for problem in problems
         for peer in peers
@@ -118,7 +148,7 @@ def left_out(section: Section, peers: list[Peer], seed: int) -> list[Trial]:
     ]
 
 
-def run_peers(jobs: list[Job], processes: int) -> Iterator[Trial]:
+def run_jobs(jobs: list[Job], processes: int) -> Iterator[Trial]:
     """Runs trials, so many at a time, in fresh processes, which take our environment."""
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=spawn) as pool:
@@ -128,30 +158,6 @@ def run_peers(jobs: list[Job], processes: int) -> Iterator[Trial]:
                 yield future.result()
             except Exception as error:  # the process is gone
                 yield replace(blank_of(futures[future]), note=said(error))
-
-
-def run_ours(
-    binary: Binary, section: Section, problem: str, algorithm: str, seed: int
-) -> list[Trial]:
-    """All trials of one of our algorithms on a problem."""
-    trial = blank(section, problem, algorithm, seed, is_ours=True)
-    repeats = REPEATS if section.jobs == 1 else 1
-    try:
-        cells = [
-            binary.bench(
-                algorithm, problem, section.dim, section.budget, section.seeds, seed, section.jobs
-            )
-            for _ in range(repeats)
-        ]
-    except BinaryError as error:
-        return [replace(trial, note=said(error))]
-    overhead = min(cell.overhead_us for cell in cells)
-    finals = cells[0].finals
-    each = cells[0].evaluations // len(finals)
-    return [
-        replace(trial, seed=seed + i, best=best, evaluations=each, overhead_us=overhead)
-        for i, best in enumerate(finals)
-    ]
 
 
 class Progress:

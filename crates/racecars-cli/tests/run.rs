@@ -91,6 +91,11 @@ fn init_check_run() {
     let summary = elsewhere.json(&["run", file.to_str().unwrap(), "--budget", "6", "--json"]);
     assert_eq!(summary["evaluations"], 6);
     assert!(desk.path().join("racecars-study/journal.jsonl").exists());
+    // A second study of the same file: begun from it, then gone on with as it is.
+    for (budget, total) in [("4", 4), ("7", 7)] {
+        let arguments = ["run", "--study", "second", "--seed", "3", "--budget", budget, "--json"];
+        assert_eq!(desk.json(&arguments)["evaluations"], total);
+    }
 }
 
 #[test]

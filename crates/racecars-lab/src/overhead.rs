@@ -29,7 +29,7 @@ pub struct Overhead {
 
 /// Random numbers in a step that draws from a learned box, on average, in a region that adapts
 /// itself and in one that does not; a test of the library counts them.
-const DRAWS_PER_STEP: [u64; 2] = [6, 8];
+const DRAWS_PER_STEP: [u64; 2] = [5, 8];
 /// The default exploitation rate where the region does not adapt: other steps draw a number for each
 /// coordinate.
 const EXPLOITATION: f64 = 0.99;

@@ -147,6 +147,12 @@ impl Rank {
         (self.class == Class::Feasible).then_some(self.amount)
     }
 
+    /// By how much the point breaks a constraint, where it does.
+    #[inline]
+    pub fn violation(self) -> Option<f64> {
+        (self.class == Class::Infeasible).then_some(self.amount)
+    }
+
     /// Whether an outcome can have this rank, which a damaged save may not.
     pub(crate) fn is_sound(self) -> bool {
         self.amount.is_finite()

@@ -49,6 +49,52 @@ fn mismatches(point: &[f64]) -> f64 {
     point.iter().enumerate().filter(differs).count() as f64
 }
 
+/// Two coordinates at a time: each alone is at its best where both are 0, though both at 5 are better.
+fn trap(point: &[f64]) -> f64 {
+    let worth = |pair: &[f64]| match (pair[0], pair[1]) {
+        (5.0, 5.0) => -20.0,
+        (i, j) => i + j,
+    };
+    point.chunks_exact(2).map(worth).sum()
+}
+
+#[test]
+fn race_cars_needs_no_settings() {
+    // Below the best published value at this budget, which took a tuned rho: 1.3 (Table 1).
+    let space = Space::cube(50, -10.0, 10.0).unwrap();
+    let race_cars = Algorithm::race_cars();
+    let result = |budget, objective| median(&race_cars, &space, budget, 9, objective);
+    let (short, long) = (result(1500, ackley), result(5000, ackley));
+    assert!(short < 1.0 && long < 0.02, "{short} {long}");
+    let (short, long) = (result(1500, sphere), result(5000, sphere));
+    assert!(short < 0.5 && long < 0.001, "{short} {long}");
+}
+
+#[test]
+fn race_cars_gets_out_of_what_is_best_in_each_coordinate_alone() {
+    let space = Space::builder().integers("i", 4, 0, 5).build().unwrap();
+    let found = median(&Algorithm::race_cars(), &space, 1000, 25, trap);
+    assert_eq!(found, -40.0);
+}
+
+#[test]
+fn race_cars_converges_again_and_again_where_no_budget_is_known() {
+    let space = Space::cube(5, -10.0, 10.0).unwrap();
+    let mut optimizer = Algorithm::race_cars().optimizer(&space, None, 1).unwrap();
+    let mut widenings = 0;
+    let mut last = 1.0;
+    for _ in 0..5000 {
+        let candidate = optimizer.ask().unwrap();
+        let value = sphere(candidate.point());
+        optimizer.tell(candidate, Outcome::from(value)).unwrap();
+        let width = optimizer.region().map_or(1.0, |(_, width)| width);
+        widenings += u32::from(last < 1e-6 && width > 0.5);
+        last = width;
+    }
+    assert!(widenings >= 1, "{widenings}");
+    assert!(optimizer.best().unwrap().rank.value().unwrap() < 1e-12);
+}
+
 #[test]
 fn sracos_and_racos_beat_random_search_on_a_sphere() {
     let space = Space::cube(20, -1.0, 1.0).unwrap();

@@ -4,13 +4,14 @@ use super::algorithms;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use racecars::Algorithm;
-use racecars_study::{Aggregate, Budget, FOLDER, Keep, Parameter, Settings, Sync, units};
+use racecars_study::{Aggregate, Budget, FOLDER, Keep, Parameter, Settings, Sync, journal, units};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[derive(Args, Default)]
 pub(crate) struct StudyArguments {
-    /// A study file; ./study.toml if there is one and neither -p nor a command is given
+    /// A study file; ./study.toml if there is one and neither -p, nor a command, nor a folder with
+    /// a study is given
     #[arg(value_name = "STUDY.TOML")]
     file: Option<PathBuf>,
     /// A parameter: x=0:10, n=1..64, lr=1e-5:1e-1:log, n=1..64:log, x=0:1:step=0.1, mode=a,b,c,
@@ -144,14 +145,18 @@ impl StudyArguments {
     pub(crate) fn wanted(self) -> anyhow::Result<Wanted> {
         let here = std::env::current_dir().context("cannot tell the current folder")?;
         let usual = Path::new("study.toml");
-        let is_bare = self.parameters.is_empty() && self.command.is_empty() && self.study.is_none();
+        let is_begun = |folder: &PathBuf| folder.join(journal::FILE).exists();
+        let is_bare = self.parameters.is_empty()
+            && self.command.is_empty()
+            && !self.study.as_ref().is_some_and(is_begun);
         let file = match &self.file {
             Some(file) if file.is_dir() => Some(file.join(usual)),
             Some(file) => Some(file.clone()),
             None if is_bare && usual.exists() => Some(usual.to_path_buf()),
             None => None,
         };
-        if file.is_none() && is_bare && !Path::new(FOLDER).exists() {
+        let has_folder = self.study.is_some() || Path::new(FOLDER).exists();
+        if file.is_none() && is_bare && !has_folder {
             bail!(
                 "nothing to run: give parameters with -p and a command after --, or a study file \
                  (`racecars init` writes one)"

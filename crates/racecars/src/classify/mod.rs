@@ -119,7 +119,7 @@ impl Classifier {
         space: &Space,
         positive: &Sample,
         negatives: &[Sample],
-        region: Option<&Region>,
+        region: Option<Region>,
         uncertain: Uncertain,
         random: &mut Random,
         point: &mut [f64],
@@ -154,7 +154,7 @@ impl Classifier {
         space: &Space,
         positive: &Sample,
         negatives: &[Sample],
-        region: Option<&Region>,
+        region: Option<Region>,
         random: &mut Random,
     ) -> Vec<Interval> {
         self.train(space, &positive.point, negatives, Order::Free, random);
@@ -164,7 +164,7 @@ impl Classifier {
 
     /// The learned box's part of a continuous or ordered axis, within the region.
     #[inline]
-    fn interval(&self, index: usize, axis: Axis, region: Option<&Region>) -> Interval {
+    fn interval(&self, index: usize, axis: Axis, region: Option<Region>) -> Interval {
         let cut = self.cuts.iter().find(|cut| cut.index == index);
         let learned = cut.map_or(axis.extent(), |cut| cut.interval);
         match region {
@@ -307,7 +307,7 @@ impl Classifier {
     fn redraw(
         &self,
         space: &Space,
-        region: Option<&Region>,
+        region: Option<Region>,
         random: &mut Random,
         point: &mut [f64],
         mut key: u64,
@@ -462,7 +462,7 @@ mod tests {
         for _ in 0..200 {
             let all = samples(&space, 22, &mut random);
             let region = Region::new(&all[0].point, 0.4, 0);
-            let learned = classifier.learn(&space, &all[0], &all[1..], Some(&region), &mut random);
+            let learned = classifier.learn(&space, &all[0], &all[1..], Some(region), &mut random);
             for (index, part) in learned.iter().enumerate() {
                 let allowed = region.interval(index, space.axis(index));
                 assert_eq!(part.intersection(allowed), Some(*part));
@@ -510,7 +510,7 @@ mod tests {
                 for _ in 0..100 {
                     let all = samples(&space, 22, &mut random);
                     let region = Region::new(&all[1].point, random.unit(), random.bits());
-                    let region = random.chance(0.5).then_some(&region);
+                    let region = random.chance(0.5).then_some(region);
                     let first = random.chance(0.5).then(|| random.index(space.dimension()));
                     let mut point = vec![0.0; space.dimension()];
                     let (positive, negatives) = (&all[0], &all[2..]);

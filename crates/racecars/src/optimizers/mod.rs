@@ -48,6 +48,28 @@ impl Candidate {
         Candidate { id: Candidate::KNOWN, space: 0, key: 0, point: point.into() }
     }
 
+    /// A candidate that was asked before, made anew from its number and its encoded point, for drivers
+    /// whose candidates travel as data: to another process, or past a restart.
+    ///
+    /// ```
+    /// use racecars::{Algorithm, Candidate, Optimizer, Outcome, Space, load};
+    ///
+    /// let space = Space::cube(3, 0.0, 1.0)?;
+    /// let mut optimizer = Algorithm::race_cars().optimizer(&space, None, 1)?;
+    /// let asked = optimizer.ask().unwrap();
+    /// let (id, point) = (asked.id().unwrap(), asked.point().to_vec());
+    ///
+    /// let mut restored = load(&optimizer.save())?;
+    /// restored.tell(Candidate::asked(&space, id, point)?, Outcome::from(0.5))?;
+    /// assert_eq!(restored.pending(), 0);
+    /// # Ok::<(), racecars::Error>(())
+    /// ```
+    pub fn asked(space: &Space, id: u64, point: impl Into<Box<[f64]>>) -> Result<Self> {
+        let point = point.into();
+        space.check(&point)?;
+        Ok(Candidate { id, space: space.fingerprint(), key: space.key(&point), point })
+    }
+
     /// The candidate's number: 0, 1, 2, ... in the order asked, `None` for a known point.
     pub fn id(&self) -> Option<u64> {
         (self.id != Candidate::KNOWN).then_some(self.id)

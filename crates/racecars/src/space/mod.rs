@@ -7,6 +7,7 @@
 mod axis;
 mod builder;
 mod domain;
+mod numbers;
 mod point;
 mod region;
 mod seen;

@@ -1,0 +1,391 @@
+//! Ask and tell for Python: one candidate at a time, or arrays of points.
+
+use crate::candidate::Candidate;
+use crate::error::{exhausted, refused};
+use crate::settings;
+use crate::space::Space;
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyBytes, PyDict};
+use racecars::{Algorithm, Outcome};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// From so many numbers to move on, the interpreter is released: some ten microseconds of work.
+const MANY_NUMBERS: usize = 20_000;
+/// The room made for an array before it is known how many points there are.
+const MOST_AT_FIRST: usize = 1 << 24;
+/// From this dimension on, a tell of CMA-ES may take long.
+const LARGE_MATRIX: usize = 30;
+
+/// The state machine of an algorithm on a space.
+#[pyclass(frozen, subclass, module = "racecars._core")]
+pub(crate) struct Optimizer {
+    inner: Mutex<Inner>,
+    pub(crate) space: Py<Space>,
+    name: &'static str,
+    /// Whether a single ask or tell may take so long that the interpreter should be released.
+    is_heavy: bool,
+}
+
+pub(crate) struct Inner {
+    pub(crate) core: Box<dyn racecars::Optimizer>,
+    /// The candidates that were given away as rows of an array, by the hash of the row.
+    rows: HashMap<u64, Vec<racecars::Candidate>>,
+}
+
+#[pymethods]
+impl Optimizer {
+    /// A new optimizer, or the one that `to_bytes` saved, whose choices `space` gives their objects
+    /// back.
+    #[new]
+    #[pyo3(signature = (space, method, budget, seed, options, saved=None))]
+    fn new(
+        py: Python<'_>,
+        space: Option<Py<Space>>,
+        method: &str,
+        budget: Option<u64>,
+        seed: u64,
+        options: &Bound<'_, PyDict>,
+        saved: Option<&[u8]>,
+    ) -> PyResult<Self> {
+        if let Some(saved) = saved {
+            return Optimizer::load(py, saved, space);
+        }
+        let Some(space) = space else {
+            return Err(PyTypeError::new_err("an optimizer needs a space"));
+        };
+        let algorithm: Algorithm = settings::algorithm(method, options)?;
+        let core = algorithm.optimizer(&space.get().core, budget, seed).map_err(refused)?;
+        Ok(Optimizer::around(core, space))
+    }
+
+    /// The whole state as bytes, random generator included.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let mut guard = self.lock(py);
+        let inner = &mut *guard;
+        let bytes = py.detach(move || inner.core.save());
+        PyBytes::new(py, &bytes)
+    }
+
+    /// A point to evaluate, or, with `n`, so many as the rows of an array.
+    #[pyo3(signature = (n=None))]
+    fn ask(slf: &Bound<'_, Self>, n: Option<usize>) -> PyResult<Py<PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        match n {
+            None => {
+                let candidate = this.next(py).ok_or_else(|| this.exhausted())?;
+                let candidate = Candidate::new(candidate, this.space.clone_ref(py));
+                Ok(Py::new(py, candidate)?.into_any())
+            }
+            Some(n) => Ok(this.ask_rows(py, n)?.into_any().unbind()),
+        }
+    }
+
+    /// Learns what came of a candidate, a point, or the rows of an array.
+    #[pyo3(signature = (candidate, value=None, *, violation=None, error=None))]
+    fn tell(
+        &self,
+        py: Python<'_>,
+        candidate: &Bound<'_, PyAny>,
+        value: Option<&Bound<'_, PyAny>>,
+        violation: Option<f64>,
+        error: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        if let Ok(candidate) = candidate.cast::<Candidate>() {
+            let outcome = outcome(value, violation, error)?;
+            let core = candidate.get().take(py)?;
+            return self.learn(py, core, outcome);
+        }
+        if let Ok(params) = candidate.cast::<PyDict>() {
+            let point = self.space.get().encode_dict(params)?;
+            let outcome = outcome(value, violation, error)?;
+            let numbers = self.space.get().numbers(&point);
+            let row = self.lock(py).row(&numbers);
+            let core = row.unwrap_or_else(|| racecars::Candidate::known(point));
+            return self.learn(py, core, outcome);
+        }
+        if let Ok(x) = candidate.extract::<PyReadonlyArray1<'_, f64>>() {
+            let outcome = outcome(value, violation, error)?;
+            let numbers = slice(&x)?;
+            let row = self.lock(py).row(&numbers);
+            let core = match row {
+                Some(candidate) => candidate,
+                None => racecars::Candidate::known(self.space.get().encode(&numbers)?),
+            };
+            return self.learn(py, core, outcome);
+        }
+        if let Ok(rows) = candidate.extract::<PyReadonlyArray2<'_, f64>>() {
+            if violation.is_some() || error.is_some() {
+                return Err(PyTypeError::new_err(
+                    "`violation` and `error` are of one point: tell the rows one by one",
+                ));
+            }
+            let values = value
+                .and_then(|values| values.extract::<PyReadonlyArray1<'_, f64>>().ok())
+                .ok_or_else(|| {
+                    PyTypeError::new_err("an array of points takes a 1-D array of values")
+                })?;
+            return self.tell_rows(py, &rows, &slice(&values)?);
+        }
+        let kind = candidate.get_type().name()?;
+        Err(PyTypeError::new_err(format!(
+            "tell takes a candidate, a point as an array of floats or a dict, or a 2-D array of \
+             points, not {kind}"
+        )))
+    }
+
+    /// A candidate for a point of the caller's own, which was not asked.
+    fn known(&self, py: Python<'_>, point: &Bound<'_, PyAny>) -> PyResult<Candidate> {
+        let space = self.space.get();
+        let codes = match point.cast::<PyDict>() {
+            Ok(params) => space.encode_dict(params)?,
+            Err(_) => space.encode(&slice(&point.extract::<PyReadonlyArray1<'_, f64>>()?)?)?,
+        };
+        Ok(Candidate::new(racecars::Candidate::known(codes), self.space.clone_ref(py)))
+    }
+
+    /// A candidate made anew from its `id` and `code`, as after a restart.
+    fn restore(
+        &self,
+        py: Python<'_>,
+        id: Option<u64>,
+        code: PyReadonlyArray1<'_, f64>,
+    ) -> PyResult<Candidate> {
+        Candidate::restored(id, &code, self.space.clone_ref(py))
+    }
+
+    /// The best point as `(x, value or None, violation or None)`, `None` while there is none.
+    fn _best<'py>(&self, py: Python<'py>) -> Option<Found<'py>> {
+        let inner = self.lock(py);
+        let best = inner.core.best()?;
+        let x = self.space.get().array(py, best.point);
+        Some((x, best.rank.value(), best.rank.violation()))
+    }
+
+    /// The search space.
+    #[getter]
+    fn space(&self, py: Python<'_>) -> Py<Space> {
+        self.space.clone_ref(py)
+    }
+
+    /// The algorithm's name.
+    #[getter]
+    fn method(&self) -> &'static str {
+        self.name
+    }
+
+    /// The number of outcomes told.
+    #[getter]
+    fn told(&self, py: Python<'_>) -> u64 {
+        self.lock(py).core.told()
+    }
+
+    /// The number of candidates out.
+    #[getter]
+    fn pending(&self, py: Python<'_>) -> usize {
+        self.lock(py).core.pending()
+    }
+}
+
+type Found<'py> = (Bound<'py, PyArray1<f64>>, Option<f64>, Option<f64>);
+
+impl Optimizer {
+    fn around(core: Box<dyn racecars::Optimizer>, space: Py<Space>) -> Self {
+        let (name, dimension) = (core.name(), core.space().dimension());
+        let is_heavy = dimension >= MANY_NUMBERS || (name == "cma-es" && dimension >= LARGE_MATRIX);
+        let inner = Mutex::new(Inner { core, rows: HashMap::new() });
+        Optimizer { inner, space, name, is_heavy }
+    }
+
+    fn load(py: Python<'_>, saved: &[u8], space: Option<Py<Space>>) -> PyResult<Self> {
+        let core = racecars::load(saved).map_err(refused)?;
+        let space = match space {
+            Some(space) if space.get().core != *core.space() => {
+                return Err(PyValueError::new_err("the saved optimizer searches another space"));
+            }
+            Some(space) => space,
+            None => Py::new(py, Space::bare(py, core.space().clone())?)?,
+        };
+        Ok(Optimizer::around(core, space))
+    }
+
+    pub(crate) fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Inner> {
+        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn exhausted(&self) -> PyErr {
+        exhausted(&self.space.get().core)
+    }
+
+    /// The next candidate of the core.
+    pub(crate) fn next(&self, py: Python<'_>) -> Option<racecars::Candidate> {
+        let mut guard = self.lock(py);
+        let inner = &mut *guard;
+        if self.is_heavy { py.detach(|| inner.core.ask()) } else { inner.core.ask() }
+    }
+
+    /// Tells the core.
+    pub(crate) fn learn(
+        &self,
+        py: Python<'_>,
+        candidate: racecars::Candidate,
+        outcome: Outcome,
+    ) -> PyResult<()> {
+        let mut guard = self.lock(py);
+        let inner = &mut *guard;
+        let told = if self.is_heavy {
+            py.detach(|| inner.core.tell(candidate, outcome))
+        } else {
+            inner.core.tell(candidate, outcome)
+        };
+        told.map_err(refused)
+    }
+
+    fn ask_rows<'py>(&self, py: Python<'py>, n: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        if n == 0 {
+            return Err(PyValueError::new_err("ask(0): at least one point must be asked for"));
+        }
+        let space = self.space.get();
+        let dimension = space.core.dimension();
+        let mut numbers = Vec::with_capacity(n.saturating_mul(dimension).min(MOST_AT_FIRST));
+        let mut guard = self.lock(py);
+        let inner = &mut *guard;
+        let mut work = || {
+            for _ in 0..n {
+                let Some(candidate) = inner.core.ask() else { break };
+                let start = numbers.len();
+                if space.is_plain {
+                    numbers.extend_from_slice(candidate.point());
+                } else {
+                    numbers.resize(start + dimension, 0.0);
+                    space.core.to_numbers(candidate.point(), &mut numbers[start..]);
+                }
+                let key = hash(&numbers[start..]);
+                inner.rows.entry(key).or_default().push(candidate);
+            }
+        };
+        if self.is_heavy || n.saturating_mul(dimension) >= MANY_NUMBERS {
+            py.detach(&mut work);
+        } else {
+            work();
+        }
+        drop(guard);
+        if numbers.is_empty() {
+            return Err(self.exhausted());
+        }
+        let rows = numbers.len() / dimension;
+        PyArray1::from_vec(py, numbers).reshape([rows, dimension])
+    }
+
+    fn tell_rows(
+        &self,
+        py: Python<'_>,
+        rows: &PyReadonlyArray2<'_, f64>,
+        values: &[f64],
+    ) -> PyResult<()> {
+        let rows = rows.as_array();
+        if rows.nrows() != values.len() {
+            return Err(PyValueError::new_err(format!(
+                "{} points take {} values, not {}",
+                rows.nrows(),
+                rows.nrows(),
+                values.len()
+            )));
+        }
+        let space = &self.space.get().core;
+        let mut guard = self.lock(py);
+        let inner = &mut *guard;
+        let mut work = || {
+            for (row, &value) in rows.rows().into_iter().zip(values) {
+                let row = row.as_slice().map_or_else(|| row.to_vec().into(), Cow::from);
+                inner.tell_row(space, &row, Outcome::from(value))?;
+            }
+            Ok(())
+        };
+        let is_long = self.is_heavy || rows.len() >= MANY_NUMBERS;
+        if is_long { py.detach(work) } else { work() }.map_err(refused)
+    }
+}
+
+impl Inner {
+    /// Tells the outcome of a numeric point, which may be a row that was asked.
+    fn tell_row(
+        &mut self,
+        space: &racecars::Space,
+        numbers: &[f64],
+        outcome: Outcome,
+    ) -> racecars::Result<()> {
+        let candidate = match self.row(numbers) {
+            Some(candidate) => candidate,
+            None => racecars::Candidate::known(space.from_numbers(numbers)?),
+        };
+        self.core.tell(candidate, outcome)
+    }
+
+    /// The candidate that was given away as this row, if any.
+    fn row(&mut self, numbers: &[f64]) -> Option<racecars::Candidate> {
+        if self.rows.is_empty() {
+            return None;
+        }
+        let key = hash(numbers);
+        let same = self.rows.get_mut(&key)?;
+        let candidate = same.pop();
+        if same.is_empty() {
+            self.rows.remove(&key);
+        }
+        candidate
+    }
+}
+
+/// The hash of a row's bits: rows come back as they went.
+///
+/// Nobody gains from making rows collide, so it need not be hard to: four lanes of what rustc's own
+/// maps do, mixed in the end.
+fn hash(numbers: &[f64]) -> u64 {
+    const FACTOR: u64 = 0x517c_c1b7_2722_0a95;
+    let step =
+        |lane: u64, number: f64| (lane.rotate_left(5) ^ number.to_bits()).wrapping_mul(FACTOR);
+    let mut lanes = [1u64, 2, 3, 4];
+    let (quads, rest) = numbers.as_chunks::<4>();
+    for quad in quads {
+        for (lane, &number) in lanes.iter_mut().zip(quad) {
+            *lane = step(*lane, number);
+        }
+    }
+    for (lane, &number) in lanes.iter_mut().zip(rest) {
+        *lane = step(*lane, number);
+    }
+    lanes.iter().fold(0, |all, &lane| {
+        let mixed = (all ^ lane ^ lane >> 32).wrapping_mul(FACTOR);
+        mixed ^ mixed >> 29
+    })
+}
+
+/// The numbers of an array, copied only where they are not contiguous.
+fn slice<'a>(array: &'a PyReadonlyArray1<'_, f64>) -> PyResult<Cow<'a, [f64]>> {
+    Ok(match array.as_slice() {
+        Ok(numbers) => numbers.into(),
+        Err(_) => array.as_array().to_vec().into(),
+    })
+}
+
+fn outcome(
+    value: Option<&Bound<'_, PyAny>>,
+    violation: Option<f64>,
+    error: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Outcome> {
+    match (value, violation, error) {
+        (Some(value), None, None) => Ok(Outcome::from(value.extract::<f64>()?)),
+        // A value with violation 0 is feasible.
+        (Some(value), Some(0.0), None) => Ok(Outcome::from(value.extract::<f64>()?)),
+        (_, Some(violation), None) => Ok(Outcome::infeasible(violation)),
+        (None, None, Some(error)) => Ok(Outcome::failed(error)),
+        _ => Err(PyTypeError::new_err(
+            "tell takes a value, or violation= (with a value or without), or error=",
+        )),
+    }
+}

@@ -1,0 +1,290 @@
+//! A space with the Python objects that its choices stand for.
+
+use crate::error::refused;
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
+use racecars::{Domain, Scale, Value, Values};
+
+/// What Python says of one name: `(name, count or None, kind, numbers, is_log, labels, objects)`.
+type Entry<'py> = (
+    String,
+    Option<usize>,
+    String,
+    Vec<Bound<'py, PyAny>>,
+    bool,
+    Vec<Bound<'py, PyAny>>,
+    Vec<Py<PyAny>>,
+);
+
+#[pyclass(frozen, module = "racecars._core")]
+pub(crate) struct Space {
+    pub(crate) core: racecars::Space,
+    pub(crate) is_plain: bool,
+    /// For each entry, the objects that the user gave as choices; empty for other entries.
+    objects: Vec<Vec<Py<PyAny>>>,
+    names: Vec<Py<PyString>>,
+    /// Whether the user gave names, and so wants points as dicts.
+    #[pyo3(get)]
+    is_by_name: bool,
+}
+
+#[pymethods]
+impl Space {
+    #[new]
+    fn new(py: Python<'_>, entries: Vec<Entry<'_>>, is_by_name: bool) -> PyResult<Self> {
+        let mut builder = racecars::Space::builder();
+        let mut objects = Vec::with_capacity(entries.len());
+        for (name, count, kind, numbers, is_log, labels, choices) in entries {
+            let domain = domain(&name, &kind, &numbers, is_log, &labels)?;
+            builder = match count {
+                None => builder.coordinate(name, domain),
+                Some(count) => builder.array(name, count, domain),
+            };
+            objects.push(choices);
+        }
+        let core = builder.build().map_err(refused)?;
+        Ok(Space::with_objects(py, core, objects, is_by_name))
+    }
+
+    /// The number of coordinates.
+    #[getter]
+    fn dimension(&self) -> usize {
+        self.core.dimension()
+    }
+
+    /// The names, in order.
+    #[getter]
+    fn names(&self) -> Vec<&str> {
+        self.core.entries().iter().map(|entry| entry.name()).collect()
+    }
+
+    /// The number of points, if it is finite and fits in 64 bits.
+    #[getter]
+    fn cardinality(&self) -> Option<u64> {
+        self.core.cardinality()
+    }
+
+    /// The space in the core's own format.
+    fn to_json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.core).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// The parameters that a numeric point stands for.
+    fn params<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray1<'py, f64>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        self.dict(py, &self.encode(x.as_slice()?)?)
+    }
+
+    /// The numeric point of these parameters; every name must be there, and no other.
+    fn x<'py>(
+        &self,
+        py: Python<'py>,
+        params: &Bound<'py, PyDict>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let codes = self.encode_dict(params)?;
+        Ok(self.array(py, &codes))
+    }
+
+    fn __eq__(&self, other: &Space) -> bool {
+        self.core == other.core
+    }
+}
+
+impl Space {
+    pub(crate) fn with_objects(
+        py: Python<'_>,
+        core: racecars::Space,
+        objects: Vec<Vec<Py<PyAny>>>,
+        is_by_name: bool,
+    ) -> Self {
+        let names = core.entries().iter();
+        let names = names.map(|entry| PyString::intern(py, entry.name()).unbind()).collect();
+        Space { is_plain: core.is_plain(), core, objects, names, is_by_name }
+    }
+
+    /// A space read from a save, whose choices stand for themselves.
+    pub(crate) fn bare(py: Python<'_>, core: racecars::Space) -> PyResult<Self> {
+        let objects = core.entries().iter().map(|entry| match entry.domain() {
+            Domain::Levels(values) | Domain::Categorical(values) => {
+                values.iter().map(|value| object(py, value)).collect()
+            }
+            _ => Ok(Vec::new()),
+        });
+        let objects = objects.collect::<PyResult<Vec<_>>>()?;
+        // Bounds are arrays called x, x3, ...
+        let is_of_bounds = |entry: &racecars::space::Entry| {
+            let number = entry.name().strip_prefix('x');
+            let number = number.is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
+            number && entry.array_len().is_some()
+        };
+        let is_by_name = !core.entries().iter().all(is_of_bounds);
+        Ok(Space::with_objects(py, core, objects, is_by_name))
+    }
+
+    /// The numeric form of an encoded point as a new array.
+    pub(crate) fn array<'py>(&self, py: Python<'py>, codes: &[f64]) -> Bound<'py, PyArray1<f64>> {
+        if self.is_plain {
+            return PyArray1::from_slice(py, codes);
+        }
+        PyArray1::from_vec(py, self.numbers(codes))
+    }
+
+    /// The numeric form of an encoded point.
+    pub(crate) fn numbers(&self, codes: &[f64]) -> Vec<f64> {
+        let mut numbers = vec![0.0; codes.len()];
+        self.core.to_numbers(codes, &mut numbers);
+        numbers
+    }
+
+    pub(crate) fn encode(&self, numbers: &[f64]) -> PyResult<Vec<f64>> {
+        self.core.from_numbers(numbers).map_err(refused)
+    }
+
+    /// An encoded point as a dict of parameters.
+    pub(crate) fn dict<'py>(&self, py: Python<'py>, codes: &[f64]) -> PyResult<Bound<'py, PyDict>> {
+        let params = PyDict::new(py);
+        let numbers = self.numbers(codes);
+        for (i, entry) in self.core.entries().iter().enumerate() {
+            let (codes, numbers) = (&codes[entry.range()], &numbers[entry.range()]);
+            let value = match entry.array_len() {
+                None => self.value(py, i, entry.domain(), codes[0], numbers[0])?,
+                Some(_) => match entry.domain() {
+                    Domain::Real { .. } | Domain::Grid { .. } => {
+                        PyArray1::from_slice(py, numbers).into_any()
+                    }
+                    Domain::Integer { .. } => {
+                        PyArray1::from_iter(py, numbers.iter().map(|&x| x as i64)).into_any()
+                    }
+                    domain => {
+                        let values = (codes.iter().zip(numbers))
+                            .map(|(&code, &number)| self.value(py, i, domain, code, number));
+                        PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)?.into_any()
+                    }
+                },
+            };
+            params.set_item(&self.names[i], value)?;
+        }
+        Ok(params)
+    }
+
+    fn value<'py>(
+        &self,
+        py: Python<'py>,
+        entry: usize,
+        domain: &Domain,
+        code: f64,
+        number: f64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match domain {
+            Domain::Integer { .. } => PyInt::new(py, number as i64).into_any(),
+            Domain::Boolean => PyBool::new(py, code >= 0.5).to_owned().into_any(),
+            Domain::Levels(_) | Domain::Categorical(_) => {
+                self.objects[entry][code as usize].bind(py).clone()
+            }
+            _ => PyFloat::new(py, number).into_any(),
+        })
+    }
+
+    /// Encodes a dict of parameters.
+    pub(crate) fn encode_dict(&self, params: &Bound<'_, PyDict>) -> PyResult<Vec<f64>> {
+        let mut assignments = Vec::with_capacity(params.len());
+        for (name, given) in params.iter() {
+            let name: String = name.extract()?;
+            let place = (self.core.entries().iter()).position(|entry| entry.name() == name);
+            let is_array = place.is_some_and(|i| self.core.entries()[i].array_len().is_some());
+            let values = if is_array {
+                let one = |item: PyResult<Bound<'_, PyAny>>| self.label(place, &name, &item?);
+                Values::Many(given.try_iter()?.map(one).collect::<PyResult<_>>()?)
+            } else {
+                Values::One(self.label(place, &name, &given)?)
+            };
+            assignments.push((name, values));
+        }
+        self.core.encode(assignments).map_err(refused)
+    }
+
+    /// What the core knows a Python value as.
+    fn label(&self, place: Option<usize>, name: &str, given: &Bound<'_, PyAny>) -> PyResult<Value> {
+        if let Some(i) = place
+            && let Domain::Levels(values) | Domain::Categorical(values) =
+                self.core.entries()[i].domain()
+        {
+            for (object, value) in self.objects[i].iter().zip(values) {
+                let object = object.bind(given.py());
+                if object.is(given) || object.eq(given).unwrap_or(false) {
+                    return Ok(value.clone());
+                }
+            }
+            // The core says what is allowed.
+            return Ok(plain_value(given).unwrap_or_else(|| Value::Text(given.to_string())));
+        }
+        plain_value(given).ok_or_else(|| {
+            PyTypeError::new_err(format!(
+                "coordinate `{name}`: {given} is not a number, a word, True or False"
+            ))
+        })
+    }
+}
+
+/// A Python number, word or truth value.
+fn plain_value(given: &Bound<'_, PyAny>) -> Option<Value> {
+    if let Ok(flag) = given.cast::<PyBool>() {
+        Some(Value::Boolean(flag.is_true()))
+    } else if let Ok(text) = given.extract::<String>() {
+        Some(Value::Text(text))
+    } else if let Ok(integer) = given.extract::<i64>() {
+        Some(Value::Integer(integer))
+    } else {
+        given.extract::<f64>().ok().map(Value::Real)
+    }
+}
+
+fn object(py: Python<'_>, value: &Value) -> PyResult<Py<PyAny>> {
+    Ok(match value {
+        Value::Boolean(flag) => PyBool::new(py, *flag).to_owned().into_any().unbind(),
+        Value::Integer(integer) => PyInt::new(py, *integer).into_any().unbind(),
+        Value::Real(real) => PyFloat::new(py, *real).into_any().unbind(),
+        Value::Text(text) => PyString::new(py, text).into_any().unbind(),
+    })
+}
+
+fn domain(
+    name: &str,
+    kind: &str,
+    numbers: &[Bound<'_, PyAny>],
+    is_log: bool,
+    labels: &[Bound<'_, PyAny>],
+) -> PyResult<Domain> {
+    let scale = if is_log { Scale::Log } else { Scale::Linear };
+    let wrong = |what: &str, given: String| {
+        PyTypeError::new_err(format!("coordinate `{name}`: {given} is not {what}"))
+    };
+    let real = |i: usize| {
+        let number = &numbers[i];
+        number.extract::<f64>().map_err(|_| wrong("a number", number.to_string()))
+    };
+    let integer = |i: usize| {
+        let number = &numbers[i];
+        number.extract::<i64>().map_err(|_| wrong("an integer of 64 bits", number.to_string()))
+    };
+    let values = || {
+        let value = |label: &Bound<'_, PyAny>| {
+            plain_value(label).ok_or_else(|| wrong("a label", label.to_string()))
+        };
+        labels.iter().map(value).collect::<PyResult<Vec<_>>>()
+    };
+    Ok(match kind {
+        "real" => Domain::Real { low: real(0)?, high: real(1)?, scale },
+        "integer" => Domain::Integer { low: integer(0)?, high: integer(1)?, scale },
+        "grid" => Domain::Grid { low: real(0)?, high: real(1)?, step: real(2)? },
+        "levels" => Domain::Levels(values()?),
+        "categorical" => Domain::Categorical(values()?),
+        "boolean" => Domain::Boolean,
+        other => return Err(PyValueError::new_err(format!("coordinate `{name}`: kind {other}"))),
+    })
+}

@@ -1,0 +1,87 @@
+//! The numeric form of a point, one number per coordinate, for callers who think in arrays: a number
+//! is itself, anything else (words, truth values) is its position among what is allowed.
+
+use super::{Domain, Entry, Scale, Space, Value};
+use crate::error::{Error, Result};
+
+impl Space {
+    /// Whether the numeric form of a point is its encoding: all coordinates are reals on a linear
+    /// scale.
+    pub fn is_plain(&self) -> bool {
+        self.entries().iter().all(|entry| entry.domain().is_plain())
+    }
+
+    /// Writes the numeric form of an encoded point. Both must have as many coordinates as the space.
+    ///
+    /// ```
+    /// use racecars::Space;
+    ///
+    /// let space = Space::builder().integer("n", 5, 9).categorical("mode", ["a", "b"]).build()?;
+    /// let point = space.encode([("n", 7.into()), ("mode", "b".into())])?;
+    /// let mut numbers = [0.0; 2];
+    /// space.to_numbers(&point, &mut numbers);
+    /// assert_eq!(numbers, [7.0, 1.0]);
+    /// assert_eq!(space.from_numbers(&numbers)?, point);
+    /// # Ok::<(), racecars::Error>(())
+    /// ```
+    pub fn to_numbers(&self, point: &[f64], numbers: &mut [f64]) {
+        for entry in self.entries() {
+            let (codes, numbers) = (&point[entry.range()], &mut numbers[entry.range()]);
+            match entry.domain() {
+                Domain::Real { scale: Scale::Linear, .. } => numbers.copy_from_slice(codes),
+                domain if by_position(domain) => numbers.copy_from_slice(codes),
+                domain => {
+                    for (number, &code) in numbers.iter_mut().zip(codes) {
+                        *number = domain.decode(code).as_real().unwrap_or(code);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Encodes a point from its numeric form, or says which number is not allowed.
+    pub fn from_numbers(&self, numbers: &[f64]) -> Result<Vec<f64>> {
+        if numbers.len() != self.dimension() {
+            return Err(Error::point(format!(
+                "the point has {} coordinates, the space {}",
+                numbers.len(),
+                self.dimension()
+            )));
+        }
+        let mut point = Vec::with_capacity(numbers.len());
+        for entry in self.entries() {
+            for (i, &number) in numbers[entry.range()].iter().enumerate() {
+                let code = encode(entry, number).map_err(|what| {
+                    let coordinate = self.coordinate_name(entry.range().start + i);
+                    Error::point(format!("coordinate `{coordinate}`: {what}"))
+                })?;
+                point.push(code);
+            }
+        }
+        Ok(point)
+    }
+}
+
+/// Whether the numeric form of this domain's values is their position.
+fn by_position(domain: &Domain) -> bool {
+    match domain {
+        Domain::Levels(values) | Domain::Categorical(values) => {
+            values.iter().any(|value| value.as_real().is_none())
+        }
+        Domain::Boolean => true,
+        _ => false,
+    }
+}
+
+fn encode(entry: &Entry, number: f64) -> Result<f64, String> {
+    let domain = entry.domain();
+    if !by_position(domain) {
+        return domain.encode(&Value::Real(number));
+    }
+    let count = entry.axis.count().unwrap_or(1);
+    if number.fract() == 0.0 && (0.0..count as f64).contains(&number) {
+        Ok(number)
+    } else {
+        Err(format!("{number} is not a position from 0 to {}", count - 1))
+    }
+}

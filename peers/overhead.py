@@ -1,0 +1,149 @@
+"""What our Python package costs per evaluation, beside a bare loop and beside ZOOpt, in one run.
+
+`minimize` on a function that returns at once, at n = 50, as a multiple of a loop that makes a NumPy
+array and calls the function; and pairs of ask and tell a second at n = 500, as a multiple of the
+evaluations a second of ZOOpt's SRACOS with that function. Rounds alternate, and of each the least
+time counts, since this machine may have other things to do.
+
+    ./scripts/wheel --into .venv-python && .venv-python/bin/python -m peers.overhead [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+import racecars
+
+LOW, HIGH = -10.0, 10.0
+
+Job = tuple[Callable[[int, int], None], int, int]
+"""What is timed, with a dimension and a number of evaluations."""
+
+
+def constant(x: Any) -> float:
+    return 1.0
+
+
+def bare_loop(dim: int, count: int) -> None:
+    for _ in range(count):
+        x = np.empty(dim)
+        constant(x)
+
+
+def filled_loop(dim: int, count: int) -> None:
+    for _ in range(count):
+        x = np.full(dim, 0.5)
+        constant(x)
+
+
+def minimized(dim: int, count: int) -> None:
+    racecars.minimize(constant, [(LOW, HIGH)] * dim, maxfev=count, rng=1)
+
+
+def asked_and_told(dim: int, count: int) -> None:
+    optimizer = racecars.Optimizer([(LOW, HIGH)] * dim, budget=count, rng=1)
+    for _ in range(count):
+        candidate = optimizer.ask()
+        optimizer.tell(candidate, constant(candidate.x))
+
+
+def asked_in_arrays(dim: int, count: int) -> None:
+    optimizer = racecars.Optimizer([(LOW, HIGH)] * dim, budget=count, rng=1)
+    values = np.ones(100)
+    for _ in range(count // 100):
+        optimizer.tell(optimizer.ask(100), values)
+
+
+def zoopt(dim: int, count: int) -> None:
+    from zoopt import Dimension, Objective, Opt, Parameter
+    from zoopt.utils.tool_function import ToolFunction
+
+    ToolFunction.log = staticmethod(lambda text: None)  # it prints every solution
+    space = Dimension(dim, [[LOW, HIGH]] * dim, [True] * dim)
+    Opt.min(Objective(lambda solution: constant(solution.get_x()), space), Parameter(budget=count))
+
+
+def seconds(work: Callable[[int, int], None], dim: int, count: int) -> float:
+    """The processor time of an evaluation."""
+    start = time.process_time()
+    work(dim, count)
+    return (time.process_time() - start) / count
+
+
+def least(jobs: Mapping[str, Job], rounds: int) -> dict[str, float]:
+    """The least time of each job over so many rounds."""
+    times: dict[str, float] = {}
+    for _ in range(rounds):
+        for name, job in jobs.items():
+            times[name] = min(times.get(name, float("inf")), seconds(*job))
+    return times
+
+
+def measure(rounds: int) -> dict[str, float]:
+    for work in (minimized, asked_and_told, asked_in_arrays):  # imports and first pages
+        work(50, 1000)
+    jobs = {
+        "bare_loop_ns": (bare_loop, 50, 100_000),
+        "filled_loop_ns": (filled_loop, 50, 100_000),
+        "minimize_ns": (minimized, 50, 100_000),
+        "ask_tell_ns": (asked_and_told, 500, 50_000),
+        "ask_tell_arrays_ns": (asked_in_arrays, 500, 50_000),
+        "zoopt_ns": (zoopt, 500, 500),
+    }
+    found = {name: 1e9 * time for name, time in least(jobs, rounds).items()}
+    found["minimize_over_bare_loop"] = found["minimize_ns"] / found["bare_loop_ns"]
+    found["minimize_over_filled_loop"] = found["minimize_ns"] / found["filled_loop_ns"]
+    found["zoopt_over_ask_tell"] = found["zoopt_ns"] / found["ask_tell_ns"]
+    found["zoopt_over_ask_tell_arrays"] = found["zoopt_ns"] / found["ask_tell_arrays_ns"]
+    return found
+
+
+def page(found: dict[str, float]) -> str:
+    """The figures for people."""
+
+    def line(name: str, key: str, *ratios: str) -> str:
+        return f"  {name:24}{found[key]:9.0f} ns   " + ", ".join(ratios)
+
+    def times(key: str, what: str) -> str:
+        return what.format(f"{found[key]:.3g} times")
+
+    lines = [
+        "n = 50, a function that returns at once, per evaluation",
+        line("loop: np.empty, call", "bare_loop_ns"),
+        line("loop: np.full, call", "filled_loop_ns"),
+        line(
+            "racecars.minimize",
+            "minimize_ns",
+            times("minimize_over_bare_loop", "{} the first"),
+            times("minimize_over_filled_loop", "{} the second"),
+        ),
+        "n = 500, ask and tell, per pair",
+        line("Optimizer, one by one", "ask_tell_ns", times("zoopt_over_ask_tell", "ZOOpt: {}")),
+        line(
+            "Optimizer, by hundreds",
+            "ask_tell_arrays_ns",
+            times("zoopt_over_ask_tell_arrays", "ZOOpt: {}"),
+        ),
+        line("ZOOpt's SRACOS", "zoopt_ns"),
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def main() -> None:
+    about = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("peers.overhead", description=__doc__, formatter_class=about)
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--rounds", type=int, default=5, help="how often each is timed")
+    options = parser.parse_args()
+    found = measure(options.rounds)
+    print(json.dumps(found, indent=2) if options.json else page(found))
+
+
+if __name__ == "__main__":
+    main()

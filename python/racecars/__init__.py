@@ -1,0 +1,52 @@
+"""Black-box optimization for functions with no gradient, many coordinates and a price per call.
+
+>>> import racecars
+>>> res = racecars.minimize(lambda x: (x**2).sum(), [(-10, 10)] * 50, maxfev=5000, rng=1)
+>>> bool(res.fun < 1)
+True
+
+:func:`minimize` is SciPy-like, in one process or on many workers; :class:`Optimizer` is the ask and
+tell below it.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from racecars._core import METHODS, Candidate, SpaceExhausted, __version__
+from racecars._minimize import method, minimize
+from racecars._objective import Infeasible
+from racecars.optimizer import Best, Optimizer
+from racecars.space import Choice, Integer, Real, Space
+
+if TYPE_CHECKING:
+    from racecars.result import Failure, OptimizeResult
+
+__all__ = [
+    "METHODS",
+    "Best",
+    "Candidate",
+    "Choice",
+    "Failure",
+    "Infeasible",
+    "Integer",
+    "OptimizeResult",
+    "Optimizer",
+    "Real",
+    "Space",
+    "SpaceExhausted",
+    "__version__",
+    "method",
+    "minimize",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # SciPy takes long to import, so it waits for the first result.
+    if name in ("Failure", "OptimizeResult"):
+        from racecars import result
+
+        return getattr(result, name)
+    # `racecars.optuna` and `racecars.ray`, for which other packages must be there.
+    if name in ("optuna", "ray"):
+        return importlib.import_module(f"racecars.{name}")
+    raise AttributeError(f"module 'racecars' has no attribute {name!r}")

@@ -1,0 +1,87 @@
+"""Constraints as SciPy says them, and by how much a point breaks them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+# An equation counts as fulfilled within this.
+TOLERANCE = 1e-6
+
+
+class Constraints:
+    """A list of constraints. A point's violation is the sum of what each of them is missed by.
+
+    >>> both = Constraints([lambda x: x[0] - 1, {"type": "ineq", "fun": lambda x: x[1]}])
+    >>> both.violation([3.0, 0.5])
+    2.0
+    >>> both.violation([3.0, -0.5])
+    2.5
+    """
+
+    def __init__(self, given: Any) -> None:
+        one = isinstance(given, Mapping) or callable(given) or hasattr(given, "lb")
+        self.parts = [_part(part, i) for i, part in enumerate([given] if one else given)]
+
+    def __bool__(self) -> bool:
+        return bool(self.parts)
+
+    def violation(self, x: Any) -> float:
+        """By how much a point breaks them, 0 if it does not."""
+        return float(sum(part(x).sum() for part in self.parts))
+
+    def violations(self, columns: Any) -> Any:
+        """The violations of many points, which are the columns of an array."""
+        total = np.zeros(columns.shape[1])
+        for part in self.parts:
+            total += np.atleast_2d(part(columns)).sum(axis=0)
+        return total
+
+
+class _Limits:
+    """``low <= fun(x) <= high``."""
+
+    def __init__(self, fun: Callable[..., Any], low: Any, high: Any, args: Any = ()) -> None:
+        self.fun, self.args = fun, tuple(args)
+        self.low, self.high = np.atleast_1d(low).astype(float), np.atleast_1d(high).astype(float)
+
+    def __call__(self, x: Any) -> Any:
+        values = np.atleast_1d(np.asarray(self.fun(x, *self.args), dtype=float))
+        low, high = self.low, self.high
+        if values.ndim == 2:
+            low, high = low[:, np.newaxis], high[:, np.newaxis]
+        missed = np.maximum(low - values, 0.0) + np.maximum(values - high, 0.0)
+        return np.where(np.isnan(values), np.nan, missed)
+
+
+class _Product:
+    """The left side of a linear constraint."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = matrix
+
+    def __call__(self, x: Any) -> Any:
+        return self.matrix @ x
+
+
+def _part(given: Any, index: int) -> _Limits:
+    if hasattr(given, "A") and hasattr(given, "lb"):
+        matrix = given.A if hasattr(given.A, "tocsr") else np.atleast_2d(given.A)
+        return _Limits(_Product(matrix), given.lb, given.ub)
+    if hasattr(given, "fun") and hasattr(given, "lb"):
+        return _Limits(given.fun, given.lb, given.ub)
+    if isinstance(given, Mapping):
+        kind, fun = given.get("type"), given.get("fun")
+        if kind not in ("eq", "ineq") or not callable(fun):
+            what = "a dict takes 'type', which is 'eq' or 'ineq', and 'fun', which is callable"
+            raise ValueError(f"constraints[{index}]: {what}")
+        ends = (-TOLERANCE, TOLERANCE) if kind == "eq" else (0.0, np.inf)
+        return _Limits(fun, *ends, given.get("args", ()))
+    if callable(given):
+        return _Limits(given, -np.inf, 0.0)
+    raise ValueError(
+        f"constraints[{index}]: {type(given).__name__} is not a NonlinearConstraint, a "
+        "LinearConstraint, a dict, or a function whose values must be at most 0"
+    )

@@ -1,0 +1,195 @@
+"""Processes of our own, which may die or be ended one by one.
+
+A worker gets a list of points through its pipe and sends outcomes back, at the latest a few
+milliseconds after they are known. So it is known which evaluation a worker died of, or a little
+list of which.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import random
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Iterable
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import numpy as np
+
+from racecars._objective import Objective, Outcome, described
+from racecars._pools import Done, Pool, Shipped, sendable
+
+# Outcomes are sent when the last were sent so long ago.
+FLUSH = 0.005
+# How long a worker may take to end when it is told to.
+GRACE = 0.2
+
+
+class Processes(Pool):
+    """So many processes, forked where that is possible: then every function works."""
+
+    def __init__(self, objective: Objective, size: int, timeout: float | None) -> None:
+        self.size, self.timeout = size, timeout
+        self.can_fork = sys.platform.startswith("linux")
+        self.context: Any = multiprocessing.get_context("fork" if self.can_fork else "spawn")
+        self.objective: Any = objective if self.can_fork else Shipped(objective)
+        self.idle: list[Worker] = []
+        self.busy: list[Worker] = []
+
+    def submit(self, number: int, points: list[Any]) -> None:
+        worker = self.idle.pop() if self.idle else self.start()
+        try:
+            worker.give(number, points)
+        except (BrokenPipeError, OSError):  # it died idle
+            worker.end()
+            worker = self.start()
+            worker.give(number, points)
+        self.busy.append(worker)
+
+    def start(self) -> Worker:
+        others = [worker.pipe for worker in (*self.idle, *self.busy)] if self.can_fork else []
+        return Worker(self.context, self.objective, others)
+
+    def wait(self, seconds: float | None) -> Iterable[Done]:
+        if self.timeout is not None:
+            next_end = min(worker.since for worker in self.busy) + self.timeout + FLUSH
+            left = max(0.0, next_end - time.monotonic())
+            seconds = left if seconds is None else min(left, seconds)
+        handles = [h for worker in self.busy for h in (worker.pipe, worker.process.sentinel)]
+        wait(handles, seconds)
+        for worker in [*self.busy]:
+            done = self.look_at(worker)
+            if done is not None:
+                self.busy.remove(worker)
+                yield done
+
+    def look_at(self, worker: Worker) -> Done | None:
+        """What a worker has come to, ``None`` while it is busy."""
+        if not worker.receive():
+            return worker.lost("died", worker.obituary())
+        if len(worker.outcomes) == worker.count:
+            self.idle.append(worker)
+            return worker.number, worker.seconds, list(worker.outcomes)
+        late = self.timeout is not None and time.monotonic() - worker.since > self.timeout + FLUSH
+        if late:
+            text = f"took longer than the timeout of {self.timeout:g} s"
+            return worker.lost("timeout", text)
+        return None
+
+    def close(self) -> None:
+        for worker in self.idle:
+            worker.dismiss()
+        for worker in self.busy:
+            worker.end()
+        for worker in self.idle:
+            worker.process.join(GRACE)
+            worker.end()
+        self.idle, self.busy = [], []
+
+
+class Worker:
+    """One process, seen from outside."""
+
+    def __init__(self, context: Any, objective: Any, others: list[Connection]) -> None:
+        self.pipe, theirs = context.Pipe()
+        inherited = [*others, self.pipe] if context.get_start_method() == "fork" else []
+        self.process = context.Process(target=serve, args=(theirs, objective, inherited))
+        with warnings.catch_warnings():
+            # Forking with threads about is what ProcessPoolExecutor does too.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self.process.start()
+        theirs.close()
+        if not inherited:  # a new interpreter takes its time, which is no evaluation's
+            self.pipe.recv()
+        self.number = self.count = 0
+        self.outcomes: list[Outcome] = []
+        self.seconds = self.since = 0.0
+
+    def give(self, number: int, points: list[Any]) -> None:
+        self.number, self.count, self.outcomes, self.seconds = number, len(points), [], 0.0
+        self.since = time.monotonic()
+        self.pipe.send(points)
+
+    def receive(self) -> bool:
+        """Takes what has come; whether there may be more."""
+        try:
+            while len(self.outcomes) < self.count and self.pipe.poll():
+                seconds, outcomes = self.pipe.recv()
+                self.outcomes += outcomes
+                self.seconds += seconds
+                self.since = time.monotonic()
+        except (EOFError, OSError):
+            return False
+        return len(self.outcomes) == self.count or self.process.exitcode is None
+
+    def lost(self, kind: str, text: str) -> Done:
+        """The end of a worker in the midst of its list. If it is known what it died of, that
+        evaluation has failed; those after it, or all if it is not, are to be done again."""
+        self.end()
+        left = self.count - len(self.outcomes)
+        at_fault = [Outcome(kind, text=text)] if left == 1 else [None]
+        return self.number, None, [*self.outcomes, *at_fault, *[None] * (left - 1)]
+
+    def obituary(self) -> str:
+        self.process.join(GRACE)
+        code = self.process.exitcode
+        if code is not None and code < 0:
+            with contextlib.suppress(ValueError):
+                return f"the worker process was killed by {signal.Signals(-code).name}"
+        return f"the worker process ended with exit code {code}"
+
+    def dismiss(self) -> None:
+        """Asks it to end."""
+        with contextlib.suppress(OSError):
+            self.pipe.send(None)
+
+    def end(self) -> None:
+        """Ends it, with all processes that it started."""
+        if self.process.exitcode is None:
+            with contextlib.suppress(OSError):
+                if hasattr(os, "killpg"):
+                    os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+
+def serve(pipe: Connection, objective: Any, inherited: list[Connection]) -> None:
+    """What a worker process does: evaluates lists of points until it is told to end, or its
+    parent is gone, which it would not notice while it held the other end of its own pipe."""
+    for other in inherited:
+        other.close()
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()  # of its own, so that it can be ended with what it started
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    random.seed()
+    np.random.seed()
+    if isinstance(objective, Shipped):
+        objective = objective.unpacked()
+        pipe.send(None)
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while (points := pipe.recv()) is not None:
+            evaluate(pipe, objective, points)
+
+
+def evaluate(pipe: Connection, objective: Any, points: list[Any]) -> None:
+    outcomes: list[Outcome] = []
+    last = start = time.perf_counter()
+    for point in points:
+        try:
+            outcome = objective.outcome(point)
+        except BaseException as error:  # SystemExit: what fun does is not what the worker does
+            outcome = Outcome("error", text=described(error))
+        outcomes.append(sendable(outcome))
+        now = time.perf_counter()
+        if now - last > FLUSH:
+            pipe.send_bytes(pickle.dumps((now - start, outcomes)))
+            outcomes, last, start = [], now, now
+    if outcomes:
+        pipe.send_bytes(pickle.dumps((time.perf_counter() - start, outcomes)))

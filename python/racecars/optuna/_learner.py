@@ -1,0 +1,177 @@
+"""What a sampler knows of a study: the parameters seen, and an optimizer told all that has ended.
+
+All parameters of a study are coordinates of one space, whether a trial used them or not. A proposal
+has a value for each; where a trial did not need one, the point told keeps what was proposed, or, if
+another process proposed it, takes it from the best point, so that a good value survives while it is
+out of use.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from optuna.distributions import BaseDistribution
+from optuna.trial import FrozenTrial, TrialState
+
+from racecars._axes import space_of_axes
+from racecars._core import Candidate, Space, SpaceExhausted
+from racecars.optimizer import Optimizer
+from racecars.optuna._distributions import axis, merged
+
+# So many unfinished trials are looked at per visit, in turn: more than run at a time, and a bound
+# on what trials cost that never end because their process died.
+MOST_LOOKED_AT = 1000
+
+
+class Learner:
+    """Visits the trials of a study, each once it has ended, and proposes.
+
+    ``begin(space, number)`` makes an optimizer at the trial of that number; ``sign`` is -1 where
+    the study maximizes.
+    """
+
+    def __init__(
+        self,
+        begin: Callable[[Space, int], Optimizer],
+        known: Mapping[str, BaseDistribution],
+        sign: float,
+    ) -> None:
+        self._begin = begin
+        self._sign = sign
+        self._known: dict[str, BaseDistribution] = {}
+        self._optimizer: Optimizer | None = None
+        self._visited = 0
+        self._open: deque[int] = deque()
+        self._ended: list[FrozenTrial] = []
+        self._told = 0
+        self._worst = -math.inf
+        self._proposed: dict[int, Candidate] = {}
+        self.meet(known)
+
+    @property
+    def known(self) -> dict[str, BaseDistribution]:
+        """The parameters known so far that have more than one value."""
+        return dict(self._known)
+
+    def meet(self, distributions: Mapping[str, BaseDistribution]) -> None:
+        """Takes in new parameters, and new bounds of old ones."""
+        for name, distribution in distributions.items():
+            old = self._known.get(name)
+            if distribution.single() or old == distribution:
+                continue
+            new = distribution if old is None else merged(old, distribution)
+            if new != old:
+                self._known[name] = new
+                # The next proposal begins anew in the larger space, and learns all that has ended.
+                self._optimizer = None
+
+    def visit(self, trials: list[FrozenTrial]) -> None:
+        """Takes in what has ended since the last visit; ``trials`` are all, in order."""
+        for _ in range(min(len(self._open), MOST_LOOKED_AT)):
+            self._look(trials[self._open.popleft()])
+        while self._visited < len(trials):
+            self._visited += 1
+            self._look(trials[self._visited - 1])
+
+    def propose(self, number: int) -> dict[str, Any] | None:
+        """Values of all known parameters, or ``None`` when every point has been tried."""
+        if not self._known:
+            return None
+        optimizer = self._learned(number)
+        try:
+            candidate = optimizer.ask()
+        except SpaceExhausted:
+            return None
+        self._proposed[number] = candidate
+        pairs = zip(self._axes.items(), candidate.x.tolist())
+        return {name: axis.value(value) for (name, axis), value in pairs}
+
+    def proposed(self, number: int, name: str) -> Any:
+        """What was proposed to a trial for a parameter, ``None`` if nothing was."""
+        candidate = self._proposed.get(number)
+        place = self._places.get(name) if candidate is not None else None
+        if candidate is None or place is None:
+            return None
+        return self._axes[name].value(float(candidate.x[place]))
+
+    def _look(self, trial: FrozenTrial) -> None:
+        if not trial.state.is_finished():
+            self._open.append(trial.number)
+            return
+        if trial.params:
+            self.meet(trial.distributions)
+            self._ended.append(trial)
+        else:
+            self._proposed.pop(trial.number, None)
+
+    def _learned(self, number: int) -> Optimizer:
+        """The optimizer, told all that has ended."""
+        if self._optimizer is None:
+            self._axes = {name: axis(known) for name, known in self._known.items()}
+            self._places = {name: place for place, name in enumerate(self._axes)}
+            self._optimizer = self._begin(space_of_axes(self._axes.items()), number)
+            self._proposed.clear()
+            self._told = 0
+        while self._told < len(self._ended):
+            self._tell(self._optimizer, self._ended[self._told])
+            self._told += 1
+        return self._optimizer
+
+    def _tell(self, optimizer: Optimizer, trial: FrozenTrial) -> None:
+        candidate = self._proposed.pop(trial.number, None)
+        point: Any = self._point(optimizer, trial, candidate)
+        if point is None:
+            return
+        if candidate is not None and np.array_equal(point, candidate.x):
+            point = candidate
+        violation = sum(max(0.0, by) for by in trial.constraints.values())
+        value = self._value(trial)
+        if value is None:
+            optimizer.tell(point, error=trial.state.name)
+        elif violation > 0:
+            optimizer.tell(point, violation=violation)
+        else:
+            optimizer.tell(point, value)
+
+    def _point(
+        self, optimizer: Optimizer, trial: FrozenTrial, candidate: Candidate | None
+    ) -> NDArray[np.float64] | None:
+        """The point of a trial, ``None`` if a value is out of bounds, as enqueued ones may be."""
+        if candidate is not None:
+            point = candidate.x
+        elif all(name in trial.params for name in self._axes):
+            point = np.empty(len(self._axes))
+        else:
+            best = optimizer.best or Optimizer(optimizer.space, "random", rng=trial.number).ask()
+            point = best.x
+        point = point.copy()
+        for name, value in trial.params.items():
+            place = self._places.get(name)
+            if place is None:  # has a single value
+                continue
+            number = self._axes[name].number(value)
+            if number is None:
+                return None
+            point[place] = number
+        return point
+
+    def _value(self, trial: FrozenTrial) -> float | None:
+        """The value to minimize, ``None`` for a failure.
+
+        A pruned trial counts with its last report, but at best as the worst complete one so far: it
+        was pruned because it would not be good.
+        """
+        if trial.state == TrialState.COMPLETE:
+            assert trial.value is not None
+            value = self._sign * trial.value
+            self._worst = max(self._worst, value)
+            return value
+        if trial.state == TrialState.PRUNED and trial.last_step is not None:
+            value = self._sign * trial.intermediate_values[trial.last_step]
+            return None if math.isnan(value) else max(value, self._worst)
+        return None

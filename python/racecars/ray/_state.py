@@ -1,0 +1,75 @@
+"""The searcher's file: a line that says what it is, a line of JSON, the optimizer's own bytes."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from racecars._axes import Axis
+from racecars._files import write_atomically
+
+MAGIC = b"racecars tune 1\n"
+
+
+@dataclass(frozen=True)
+class State:
+    """What a searcher needs to go on; ``axes`` are ``None`` where the file could not keep them."""
+
+    optimizer: bytes
+    live: dict[str, tuple[int | None, NDArray[np.float64]]]
+    first: list[dict[str, Any]]
+    axes: dict[tuple[str, ...], Axis] | None
+    metric: str | None
+    mode: str | None
+
+
+def write(path: Any, state: State) -> None:
+    """Writes a state, in place of what was there."""
+    head = {
+        "checksum": zlib.crc32(state.optimizer),
+        "live": {trial: [number, code.tolist()] for trial, (number, code) in state.live.items()},
+        "first": state.first,
+        "axes": _kept(state.axes or {}),
+        "metric": state.metric,
+        "mode": state.mode,
+    }
+    try:
+        line = json.dumps(head).encode()
+    except TypeError as error:
+        text = "points_to_evaluate that are not tried yet must be numbers, strings, and the like"
+        raise ValueError(f"{text}, to be saved: {error}") from None
+    write_atomically(Path(path), MAGIC + line + b"\n" + state.optimizer)
+
+
+def read(path: Any) -> State:
+    """Reads a state."""
+    content = Path(path).read_bytes()
+    if not content.startswith(MAGIC):
+        raise ValueError(f"{path} is not the state of a RaceCarsSearch")
+    line, _, optimizer = content[len(MAGIC) :].partition(b"\n")
+    try:
+        head: dict[str, Any] = json.loads(line)
+        if head["checksum"] != zlib.crc32(optimizer):
+            raise ValueError("checksum")
+        pairs = head["live"].items()
+        live = {trial: (number, np.array(code, dtype=float)) for trial, (number, code) in pairs}
+        kept = head["axes"]
+        axes = None if kept is None else {tuple(path): Axis(**axis) for path, axis in kept}
+        return State(optimizer, live, head["first"], axes, head["metric"], head["mode"])
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{path} is damaged: it does not match its checksum") from None
+
+
+def _kept(axes: dict[tuple[str, ...], Axis]) -> list[Any] | None:
+    """The axes as JSON has them, if it gives all choices back as they are."""
+    plain = (str, bool, int, float, type(None))
+    choices = [choice for axis in axes.values() for choice in axis.choices or ()]
+    if any(type(choice) not in plain for choice in choices):
+        return None
+    return [[path, asdict(axis)] for path, axis in axes.items()]

@@ -1,0 +1,31 @@
+"""What the tests share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Ray asks PyPI-like services and starts a dashboard unless told not to.
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+# Its workers would wait for everything else on a busy machine.
+os.environ.setdefault("RAY_worker_niceness", "0")
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Any:
+    """Starts a program of a few lines in a Python of its own."""
+
+    def start(text: str, *command: str) -> subprocess.Popen[str]:
+        path = tmp_path / "script.py"
+        path.write_text(textwrap.dedent(text))
+        arguments = [*(command or (sys.executable,)), str(path)]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(arguments, stdout=pipe, stderr=pipe, text=True, cwd=tmp_path)
+
+    return start

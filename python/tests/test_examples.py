@@ -1,0 +1,67 @@
+"""The examples in docs/ run, and the dashboard shows their study."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+
+
+def run(name: str, folder: Path) -> str:
+    command = [sys.executable, str(EXAMPLES / name)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "name", sorted(path.name for path in EXAMPLES.glob("*.py") if path.name != "optuna_study.py")
+)
+def test_example(name: str, tmp_path: Path) -> None:
+    assert run(name, tmp_path)
+
+
+def test_optuna_and_its_dashboard(tmp_path: Path) -> None:
+    best = float(run("optuna_study.py", tmp_path).split()[0])
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    program = str(Path(sys.executable).with_name("optuna-dashboard"))
+    command = [program, "--host", "127.0.0.1", "--port", port, "study.log"]
+    dashboard = subprocess.Popen(command, cwd=tmp_path)
+    try:
+        address = f"http://127.0.0.1:{port}"
+        studies = json.loads(fetch(f"{address}/api/studies", dashboard))["study_summaries"]
+        assert [study["study_name"] for study in studies] == ["example"]
+        number = studies[0]["study_id"]
+        trials = json.loads(fetch(f"{address}/api/studies/{number}", dashboard))["trials"]
+        values = [
+            trial["values"][0]
+            for trial in trials
+            if all(by <= 0 for by in trial.get("constraints", []))
+        ]
+        assert len(trials) == 100 and min(values) <= best + 0.0005
+        assert "<html" in fetch(f"{address}/dashboard", dashboard).lower()
+    finally:
+        dashboard.terminate()
+        dashboard.wait(timeout=60)
+
+
+def fetch(address: str, dashboard: subprocess.Popen[Any]) -> str:
+    """The page, once the dashboard is up."""
+    while True:
+        try:
+            with urllib.request.urlopen(address, timeout=60) as answer:
+                return str(answer.read().decode())
+        except OSError:
+            assert dashboard.poll() is None
+            time.sleep(0.1)

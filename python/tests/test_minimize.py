@@ -1,0 +1,271 @@
+"""`minimize` in one process."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import threading
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import racecars
+
+BOUNDS = [(-5.0, 5.0)] * 5
+
+
+def sphere(x: Any) -> float:
+    return float((x**2).sum())
+
+
+@pytest.mark.parametrize("method", racecars.METHODS)
+def test_every_method_minimizes(method: str) -> None:
+    res = racecars.minimize(sphere, BOUNDS, maxfev=600, rng=1, method=method)
+    assert (res.nfev, res.nit, res.success, res.status) == (600, 600, True, 0)
+    assert res.fun == sphere(res.x) == res.history.min() == res.best_so_far[-1]
+    assert res.fun < res.history[:20].min()
+
+
+def test_the_loop_of_the_core_and_ask_and_tell_agree() -> None:
+    res = racecars.minimize(sphere, BOUNDS, maxfev=300, rng=4)
+    optimizer = racecars.Optimizer(BOUNDS, budget=300, rng=4)
+    for value in res.history:
+        candidate = optimizer.ask()
+        assert sphere(candidate.x) == value
+        optimizer.tell(candidate, value)
+
+
+def test_values_of_any_numeric_type() -> None:
+    for cast in (np.float32, int, lambda v: np.array(v), lambda v: np.array([v]), np.float64):
+        res = racecars.minimize(lambda x, cast=cast: cast(sphere(x)), BOUNDS, maxfev=30, rng=1)
+        assert (res.n_failed, res.nfev) == (0, 30)
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        (None, "fun returned NoneType"),
+        (math.nan, "fun returned nan"),
+        (-math.inf, "fun returned -inf"),
+        ("x", "fun returned str"),
+        (np.zeros(3), r"fun returned ndarray of shape \(3,\)"),
+    ],
+)
+def test_what_is_no_value_is_a_failure(returned: Any, words: str) -> None:
+    with pytest.warns(RuntimeWarning, match=words):
+        res = racecars.minimize(lambda x: returned, BOUNDS, maxfev=5, rng=1)
+    assert (res.n_failed, res.success, res.status, res.fun) == (5, False, -2, math.inf)
+
+
+def test_exceptions_are_kept_shown_and_counted() -> None:
+    def fun(x: Any) -> float:
+        if x[0] > 0:
+            raise ValueError("to the right")
+        return sphere(x)
+
+    with pytest.warns(RuntimeWarning, match="ValueError: to the right") as shown:
+        res = racecars.minimize(fun, BOUNDS, maxfev=200, rng=1)
+    assert len(shown) == 1 and shown[0].filename == __file__
+    assert res.n_failed == np.isnan(res.history).sum() > 0
+    failure = res.errors[0]
+    assert isinstance(failure.error, ValueError) and failure.x[0] > 0
+    assert "in fun" in failure.traceback and "to the right" in res.message
+    with pytest.raises(ValueError, match="to the right"):
+        racecars.minimize(fun, BOUNDS, maxfev=200, rng=1, on_error="raise")
+
+
+def test_retries() -> None:
+    calls: list[int] = []
+
+    def fun(x: Any) -> float:
+        calls.append(1)
+        if len(calls) % 3:
+            raise OSError("not now")
+        return sphere(x)
+
+    res = racecars.minimize(fun, BOUNDS, maxfev=10, rng=1, retries=2)
+    assert (res.n_failed, res.nfev, len(calls)) == (0, 10, 30)
+
+
+def test_dict_spaces_call_with_dicts() -> None:
+    space = {"lr": (1e-5, 1e-1, "log"), "depth": range(1, 9), "act": ["relu", "tanh"]}
+
+    def loss(p: dict[str, Any], shift: float) -> float:
+        return abs(math.log10(p["lr"]) + 3) + (p["depth"] - shift) ** 2 + (p["act"] == "relu")
+
+    start = {"lr": 1e-2, "depth": 8, "act": "relu"}
+    res = racecars.minimize(loss, space=space, args=(4,), x0=start, maxfev=400, rng=1)
+    assert (res.params["depth"], res.params["act"]) == (4, "tanh")
+    assert res.history[0] == loss(start, 4)
+    more = racecars.minimize(loss, args=(4,), method=res.optimizer, maxfev=100)
+    assert more.params["depth"] == 4 and more.optimizer.told == 500
+
+
+def test_x0_comes_first_and_counts() -> None:
+    starts = np.array([[1.0] * 5, [2.0] * 5])
+    res = racecars.minimize(sphere, BOUNDS, x0=starts, maxfev=10, rng=1)
+    np.testing.assert_array_equal(res.history[:2], [5, 20])
+    assert res.nfev == 10
+    with pytest.raises(ValueError, match=r"x0 has shape \(3,\); it takes \(5,\)"):
+        racecars.minimize(sphere, BOUNDS, x0=[0, 0, 0])
+    with pytest.raises(ValueError, match="9 is not a number from -5 to 5"):
+        racecars.minimize(sphere, BOUNDS, x0=[9] * 5)
+
+
+def test_stop_rules() -> None:
+    res = racecars.minimize(sphere, BOUNDS, target=5.0, rng=1)
+    assert res.status == 1 and res.fun <= 5 and (res.history[:-1] > 5).all()
+    start = time.monotonic()
+    res = racecars.minimize(sphere, BOUNDS, maxtime=0.2, rng=1)
+    assert res.status == 2 and 0.2 <= time.monotonic() - start < 5
+    res = racecars.minimize(lambda p: p["a"], space={"a": range(7)}, rng=1)
+    assert (res.status, res.nfev, res.fun, res.success) == (4, 7, 0, True)
+    assert racecars.minimize(sphere, BOUNDS, rng=1).nfev == 1000
+
+
+def test_vectorized_columns_are_points() -> None:
+    shapes: list[tuple[int, ...]] = []
+
+    def fun(columns: Any) -> Any:
+        shapes.append(columns.shape)
+        return (columns**2).sum(axis=0)
+
+    res = racecars.minimize(fun, BOUNDS, maxfev=100, rng=1, vectorized=True)
+    assert res.nfev == 100 and shapes == [(5, 32)] * 3 + [(5, 4)]
+    assert res.fun == pytest.approx(sphere(res.x))
+    with pytest.raises(ValueError, match=r"fun returned shape \(5,\) for 32 points"):
+        racecars.minimize(lambda c: c.sum(axis=1), BOUNDS, vectorized=True)
+
+
+def test_integrality() -> None:
+    res = racecars.minimize(
+        lambda x: sphere(x - 1.3), BOUNDS, integrality=[1, 1, 0, 0, 0], maxfev=500, rng=1
+    )
+    assert list(res.x[:2]) == [1, 1]
+
+
+def test_constraints_of_our_own() -> None:
+    constraint = [lambda x: 1 - x[0], {"type": "eq", "fun": lambda x: 0.0}]
+    calls: list[Any] = []
+
+    def fun(x: Any) -> float:
+        calls.append(x)
+        return sphere(x)
+
+    res = racecars.minimize(fun, BOUNDS, constraints=constraint, maxfev=800, rng=1)
+    assert res.x[0] >= 1 and res.fun < 3 and res.maxcv == 0
+    assert all(x[0] >= 1 for x in calls) and res.nfev == len(calls) < res.nit == 800
+    assert res.n_infeasible == 800 - res.nfev
+    vector = racecars.minimize(
+        lambda c: (c**2).sum(axis=0),
+        BOUNDS,
+        constraints=constraint[:1],
+        maxfev=800,
+        rng=1,
+        vectorized=True,
+    )
+    assert vector.x[0] >= 1 and vector.n_infeasible > 0
+    never = racecars.minimize(sphere, BOUNDS, constraints=lambda x: 1.0 + abs(x[0]), maxfev=50)
+    assert (never.success, never.nfev, never.status) == (False, 0, -2)
+    assert never.maxcv >= 1 and "No feasible point" in never.message
+    with pytest.raises(ValueError, match=r"constraints\[0\]: a dict takes"):
+        racecars.minimize(sphere, BOUNDS, constraints={"type": "x"})
+
+
+def test_fun_may_say_infeasible() -> None:
+    def fun(x: Any) -> Any:
+        return racecars.Infeasible(1 - x[0]) if x[0] < 1 else sphere(x)
+
+    res = racecars.minimize(fun, BOUNDS, maxfev=500, rng=1)
+    assert res.x[0] >= 1 and res.n_failed == 0 and res.nfev == 500
+
+
+def test_callbacks() -> None:
+    seen: list[Any] = []
+
+    def callback(intermediate_result: Any) -> None:
+        seen.append(intermediate_result)
+        if intermediate_result.nfev == 20:
+            raise StopIteration
+
+    res = racecars.minimize(sphere, BOUNDS, callback=callback, rng=1)
+    assert (res.nfev, res.status, [s.nfev for s in seen]) == (20, 3, list(range(1, 21)))
+    bests = [s.fun for s in seen]
+    np.testing.assert_array_equal(bests, res.best_so_far)
+    points: list[Any] = []
+    res = racecars.minimize(sphere, BOUNDS, callback=lambda xk: points.append(xk) or True, rng=1)
+    assert res.nfev == 1 and points[0].shape == (5,)
+
+
+def test_keyboard_interrupt_returns_the_best_so_far() -> None:
+    def fun(x: Any) -> float:
+        if len(done) == 50:
+            raise KeyboardInterrupt
+        done.append(1)
+        return sphere(x)
+
+    done: list[int] = []
+    res = racecars.minimize(fun, BOUNDS, maxfev=1000, rng=1)
+    assert (res.nfev, res.status, res.success) == (50, -1, False)
+    assert res.fun == res.history.min()
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    res = racecars.minimize(sphere, BOUNDS, maxfev=10**9, rng=1)
+    assert res.status == -1 and res.nfev > 100
+
+
+def test_system_exit_is_not_swallowed() -> None:
+    def fun(x: Any) -> float:
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        racecars.minimize(fun, BOUNDS, maxfev=10)
+
+
+def test_disp(capsys: pytest.CaptureFixture[str]) -> None:
+    racecars.minimize(sphere, BOUNDS, maxfev=30, rng=1, disp=True)
+    assert "30 evaluations, best " in capsys.readouterr().out
+
+
+def test_notebooks_and_plots() -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    res = racecars.minimize(sphere, BOUNDS, maxfev=30, rng=1)
+    page = res._repr_html_()
+    assert page.startswith("<table>") and "<svg" in page and "nfev" in page
+    assert len(res.plot().lines) == 2
+
+
+@pytest.mark.parametrize(
+    ("keywords", "words"),
+    [
+        ({"maxfev": 0}, "maxfev is 0"),
+        ({"maxtime": 0}, "maxtime is 0"),
+        ({"retries": -1}, "retries is -1"),
+        ({"on_error": "x"}, "on_error is 'x'"),
+        ({"resume": "x"}, "resume is 'x'"),
+        ({"workers": 0}, "workers is 0"),
+        ({"workers": 2.5}, "workers is float, not an integer"),
+        ({"workers": "threads", "timeout": 1}, "timeout needs workers that can be ended"),
+        ({"timeout": 0}, "timeout is 0"),
+        ({"target": math.nan}, "target is NaN"),
+        ({"space": {"a": (0, 1)}}, "bounds and space are both given"),
+        ({"lookahead": 0}, "lookahead is 0"),
+    ],
+)
+def test_arguments_are_checked(keywords: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        racecars.minimize(sphere, BOUNDS, **keywords)
+    assert words in str(refused.value)
+
+
+def test_no_warning_without_a_reason() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        racecars.minimize(sphere, BOUNDS, maxfev=50, rng=1)
+        racecars.minimize(sphere, BOUNDS, maxfev=50, rng=1, workers=2)

@@ -1,0 +1,259 @@
+"""Workers on this machine: processes, threads, executors, maps."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import racecars
+from racecars.workers import pool_of
+
+BOUNDS = [(-5.0, 5.0)] * 4
+warned = pytest.mark.filterwarnings("ignore:evaluation .* failed:RuntimeWarning")
+
+
+def sphere(x: Any) -> float:
+    return float((x**2).sum())
+
+
+def test_processes_take_lambdas_and_keep_to_the_budget() -> None:
+    here = os.getpid()
+    res = racecars.minimize(
+        lambda x: sphere(x) if os.getpid() != here else 1 / 0, BOUNDS, maxfev=500, rng=1, workers=3
+    )
+    assert (res.nfev, res.n_failed, res.optimizer.pending) == (500, 0, 0)
+    assert res.fun == sphere(res.x) == res.history.min()
+
+
+def test_processes_work_side_by_side() -> None:
+    start = time.monotonic()
+    racecars.minimize(lambda x: time.sleep(0.1) or 0.0, BOUNDS, maxfev=32, workers=8)
+    assert time.monotonic() - start < 1.6
+
+
+def test_dict_spaces_reach_workers() -> None:
+    space = {"n": range(5), "f": [np.sin, np.cos]}
+    res = racecars.minimize(lambda p: float(p["f"](p["n"])), space=space, workers=2, rng=1)
+    assert (res.nfev, res.status) == (10, 4)
+    assert res.params == {"n": 3, "f": np.cos}
+
+
+@pytest.mark.parametrize("kind", ["threads", "thread pool", "process pool", "map", "pool.map"])
+def test_other_workers(kind: str) -> None:
+    pools: dict[str, Any] = {
+        "threads": lambda: "threads",
+        "thread pool": lambda: ThreadPoolExecutor(3),
+        "process pool": lambda: ProcessPoolExecutor(2),
+        "map": lambda: map,
+        "pool.map": lambda: multiprocessing.Pool(2).map,
+    }
+    workers = pools[kind]()
+    fun = sphere if kind == "pool.map" else lambda x: sphere(x)
+    res = racecars.minimize(fun, BOUNDS, maxfev=300, rng=1, workers=workers)
+    assert (res.nfev, res.n_failed) == (300, 0)
+    assert res.fun == sphere(res.x)
+    if hasattr(workers, "submit"):
+        assert workers.submit(os.getpid).result()  # still open
+        workers.shutdown()
+
+
+def test_deterministic_runs_do_not_depend_on_the_workers() -> None:
+    def fun(x: Any) -> float:
+        time.sleep(0.002 * abs(x[0]) / 5)  # out of order
+        return sphere(x)
+
+    runs = [
+        racecars.minimize(fun, BOUNDS, maxfev=120, rng=7, workers=workers, deterministic=True)
+        for workers in (1, 2, 5, "threads", map)
+    ]
+    for run in runs[1:]:
+        np.testing.assert_array_equal(run.history, runs[0].history)
+    alone = racecars.minimize(fun, BOUNDS, maxfev=120, rng=7)
+    same = racecars.minimize(
+        fun, BOUNDS, maxfev=120, rng=7, workers=2, deterministic=True, lookahead=1
+    )
+    np.testing.assert_array_equal(alone.history, same.history)
+
+
+@warned
+@pytest.mark.parametrize("way", ["exit", "kill"])
+def test_a_worker_that_dies_is_a_failed_evaluation(way: str) -> None:
+    def fun(x: Any) -> float:
+        if x[0] > 2:
+            if way == "exit":
+                os._exit(7)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return sphere(x)
+
+    res = racecars.minimize(fun, BOUNDS, maxfev=150, rng=1, workers=2)
+    assert res.nit == 150 and 0 < res.n_failed < 100
+    assert all(failure.x[0] > 2 for failure in res.errors)
+    words = "exit code 7" if way == "exit" else "SIGKILL"
+    assert words in res.errors[0].text and res.x[0] <= 2
+
+
+def test_a_death_is_tried_again(tmp_path: Path) -> None:
+    def fun(x: Any) -> float:
+        marker = tmp_path / f"{x[0]!r}"
+        if x[0] > 0 and not marker.exists():
+            marker.touch()
+            os._exit(1)
+        return sphere(x)
+
+    res = racecars.minimize(fun, BOUNDS, maxfev=40, rng=1, workers=2, retries=1)
+    assert (res.n_failed, res.nfev) == (0, 40) and list(tmp_path.iterdir())
+
+
+@warned
+def test_timeouts_end_an_evaluation_with_what_it_started(tmp_path: Path) -> None:
+    def fun(x: Any) -> float:
+        if x[0] > 2:
+            child = os.fork()
+            if child == 0:
+                time.sleep(60)
+                os._exit(0)
+            (tmp_path / str(child)).touch()
+            time.sleep(60)
+        return sphere(x)
+
+    start = time.monotonic()
+    res = racecars.minimize(fun, BOUNDS, maxfev=40, rng=2, workers=2, timeout=0.3)
+    assert res.n_failed > 0 and "timeout of 0.3 s" in res.errors[0].text
+    assert time.monotonic() - start < 30
+    time.sleep(0.1)
+    children = [int(path.name) for path in tmp_path.iterdir()]
+    assert children and not any(is_running(child) for child in children)
+
+
+def is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False
+
+
+@warned
+def test_exceptions_and_exits_in_processes() -> None:
+    class Odd(Exception):
+        def __init__(self, one: int, two: int) -> None:  # which cannot be unpickled
+            super().__init__("odd")
+
+    def fun(x: Any) -> float:
+        if x[0] > 3:
+            raise ValueError("far out")
+        if x[0] > 1:
+            raise SystemExit(1)
+        if x[0] > 0:
+            raise Odd(1, 2)
+        return sphere(x)
+
+    starts = [[x, 0, 0, 0] for x in (4.0, 2.0, 0.5)]
+    res = racecars.minimize(fun, BOUNDS, x0=starts, maxfev=100, rng=1, workers=2)
+    texts = {failure.text for failure in res.errors}
+    assert {"ValueError: far out", "SystemExit: 1", "Odd: odd"} <= texts
+    with pytest.raises((ValueError, RuntimeError)):
+        racecars.minimize(fun, BOUNDS, maxfev=100, rng=1, workers=2, on_error="raise")
+
+
+@warned
+def test_a_broken_executor_ends_the_run_with_the_best_so_far() -> None:
+    def fun(x: Any) -> float:
+        return sphere(x) if x[0] < 4.5 else os._exit(1)  # type: ignore[func-returns-value]
+
+    with ProcessPoolExecutor(2) as executor:
+        bad = [5.0, 0, 0, 0]
+        res = racecars.minimize(fun, BOUNDS, x0=bad, maxfev=500, rng=1, workers=executor)
+    assert (res.status, res.success) == (-3, False) and "workers are gone" in res.message
+
+
+def test_cheap_functions_are_chunked() -> None:
+    class Counting:
+        """A pool that remembers how much it was given at a time."""
+
+        def __init__(self, pool: Any) -> None:
+            self.pool, self.sizes = pool, []
+            self.size, self.takes_many, self.latency = pool.size, True, pool.latency
+            self.wait = pool.wait
+
+        def submit(self, number: int, points: list[Any]) -> None:
+            self.sizes.append(len(points))
+            self.pool.submit(number, points)
+
+    from racecars._constraints import Constraints
+    from racecars._objective import Objective
+    from racecars._run import Run
+    from racecars.workers import asynchronous
+
+    def sizes(fun: Any) -> list[int]:
+        objective = Objective(fun, (), Constraints(()))
+        run = Run(
+            racecars.Optimizer(BOUNDS, rng=1),
+            objective,
+            as_dict=False,
+            maxfev=200,
+            maxtime=None,
+            target=None,
+            callback=None,
+            retries=0,
+            on_error="raise",
+            checkpoint=None,
+            disp=False,
+        )
+        with pool_of(2, objective, None) as pool:
+            counting = Counting(pool)
+            asynchronous(run, counting, None)  # type: ignore[arg-type]
+        assert run.record.told == sum(counting.sizes) == 200
+        return counting.sizes
+
+    assert max(sizes(sphere)) > 8
+    assert max(sizes(lambda x: time.sleep(0.01) or 0.0)) == 1
+
+
+def test_target_and_interrupt_do_not_wait_for_what_is_under_way() -> None:
+    def fun(x: Any) -> float:
+        if x[0] > 4:
+            time.sleep(60)
+        return sphere(x)
+
+    start = time.monotonic()
+    res = racecars.minimize(fun, BOUNDS, maxfev=10**6, target=40.0, rng=1, workers=2)
+    assert res.status == 1
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    res = racecars.minimize(fun, BOUNDS, maxfev=10**6, rng=1, workers=2)
+    assert res.status == -1 and res.nfev > 0
+    assert time.monotonic() - start < 20
+
+
+def test_workers_end_when_their_parent_is_killed(script: Any, tmp_path: Path) -> None:
+    process = script(
+        """
+        import os, pathlib, time, racecars
+        def fun(x):
+            pathlib.Path(f"worker-{os.getpid()}").touch()
+            time.sleep(0.05)
+            return 0.0
+        racecars.minimize(fun, [(0, 1)] * 2, workers=3, maxfev=10**6)
+        """
+    )
+    wait_until(lambda: len(list(tmp_path.glob("worker-*"))) == 3)
+    process.kill()
+    process.communicate()
+    workers = [int(path.name.split("-")[1]) for path in tmp_path.glob("worker-*")]
+    wait_until(lambda: not any(is_running(worker) for worker in workers))
+
+
+def wait_until(happened: Any, seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.02)
