@@ -1,13 +1,12 @@
 //! The paper's comparison on a task: algorithms side by side, over seeds, with the same calls; four
 //! curves, as the paper has them, and a table.
 
-use crate::error::{Error, Result};
+use crate::loss::Score;
 use crate::tune::{Look, Tuned};
 use racecars_lab::figures::curves::{Chart, Curve, Sample, Style};
 use racecars_lab::figures::{Svg, grid, number};
 use racecars_lab::statistics::Summary;
 use serde::Serialize;
-use std::fmt::Write;
 
 /// The tunings of one algorithm on a task, one per seed.
 #[derive(Debug, Clone, Serialize)]
@@ -16,6 +15,8 @@ pub struct Entry {
     pub algorithm: String,
     /// What came of it with each seed.
     pub tuned: Vec<Tuned>,
+    /// The prompts that were kept on the test texts, if they were tried.
+    pub tested: Vec<Score>,
 }
 
 /// The algorithms on a task.
@@ -27,6 +28,8 @@ pub struct Comparison {
     pub budget: u64,
     /// The algorithms, ours first.
     pub entries: Vec<Entry>,
+    /// No prompt and the untuned one on the test texts, if they were tried.
+    pub tested: Option<[Score; 2]>,
 }
 
 /// What the four curves show.
@@ -79,44 +82,57 @@ impl Comparison {
         }
     }
 
-    /// A table of what came out, in Markdown.
-    pub fn table(&self) -> Result<String> {
-        let mut text = String::new();
-        let mut line = |cells: [&str; 6]| writeln!(text, "| {} |", cells.join(" | "));
+    /// A table of what came out, in Markdown: the prompts that were kept.
+    pub fn table(&self) -> String {
         let heading = ["prompt", "seeds", "train loss", "accuracy", "dev loss", "dev accuracy"];
-        let mut lines = vec![line(heading), line(["---"; 6])];
-        let all = || self.entries.iter().flat_map(|entry| &entry.tuned);
-        // The untuned prompts are the same for all algorithms.
+        let mut lines = vec![heading.map(String::from).to_vec(), vec!["---".to_string(); 6]];
+        // What is untuned is the same for all algorithms.
         let first = self.entries.first().map_or(&[][..], |entry| &entry.tuned);
-        let rows = [
-            ("none", first.iter().map(|t| t.without).collect()),
-            ("untuned", first.iter().map(|t| t.untuned).collect::<Vec<Look>>()),
-        ];
-        let tuned = self.entries.iter().map(|entry| {
-            let ends = entry.tuned.iter().map(|t| look_at(t, u64::MAX)).collect();
-            (&*entry.algorithm, ends)
-        });
-        for (name, looks) in rows.into_iter().chain(tuned) {
-            let shown = QUANTITIES.map(|(title, of)| {
-                let values: Vec<f64> = looks.iter().map(of).collect();
-                let is_share = title.ends_with("accuracy");
-                Summary::of(&values).map_or("none".to_string(), |Summary { mean, std, .. }| {
-                    match is_share {
-                        true => format!("{:.1} ± {:.1} %", 100.0 * mean, 100.0 * std),
-                        false => format!("{mean:.3} ± {std:.3}"),
-                    }
-                })
-            });
-            let seeds = looks.len().to_string();
-            let [a, b, c, d] = shown.each_ref().map(String::as_str);
-            lines.push(line([name, &seeds, a, b, c, d]));
+        let [without, untuned] =
+            [|t: &Tuned| t.without, |t: &Tuned| t.untuned].map(|of| first.iter().map(of).collect());
+        let tests = self.tested.map_or([None, None], |tests| tests.map(Some));
+        lines.push(row("none", without, tests[0].as_slice()));
+        lines.push(row("untuned", untuned, tests[1].as_slice()));
+        for Entry { algorithm, tuned, tested } in &self.entries {
+            lines.push(row(algorithm, tuned.iter().map(|t| t.kept).collect(), tested));
         }
-        let (calls, failures) =
-            all().fold((0, 0), |(c, f), tuned| (c + tuned.calls, f + tuned.failures));
-        lines.into_iter().collect::<std::fmt::Result>().map_err(Error::input)?;
-        writeln!(text, "\n{calls} calls in all, {failures} failed.").map_err(Error::input)?;
-        Ok(text)
+        if self.tested.is_some() {
+            lines[0].push("test accuracy".to_string());
+            lines[1].push("---".to_string());
+        }
+        let all = || self.entries.iter().flat_map(|entry| &entry.tuned);
+        let calls: u64 = all().map(|tuned| tuned.calls).sum();
+        let failures: u64 = all().map(|tuned| tuned.failures).sum();
+        let lines: String =
+            lines.iter().map(|cells| format!("| {} |\n", cells.join(" | "))).collect();
+        format!("{lines}\n{calls} calls in all, {failures} failed.\n")
     }
+}
+
+/// A line of the table: means and deviations over looks, and over tests if there are any.
+fn row(name: &str, looks: Vec<Look>, tests: &[Score]) -> Vec<String> {
+    let share = |values: Vec<f64>| {
+        Summary::of(&values).map_or("none".to_string(), |Summary { mean, std, .. }| {
+            format!("{:.1} ± {:.1} %", 100.0 * mean, 100.0 * std)
+        })
+    };
+    let mut cells = vec![name.to_string(), looks.len().to_string()];
+    for (title, of) in QUANTITIES {
+        let values: Vec<f64> = looks.iter().map(of).collect();
+        cells.push(match title.ends_with("accuracy") {
+            true => share(values),
+            false => Summary::of(&values)
+                .map_or("none".to_string(), |Summary { mean, std, .. }| {
+                    format!("{mean:.3} ± {std:.3}")
+                }),
+        });
+    }
+    match tests {
+        [] => {}
+        [one] => cells.push(format!("{:.1} %", 100.0 * one.accuracy)),
+        more => cells.push(share(more.iter().map(|score| score.accuracy).collect())),
+    }
+    cells
 }
 
 /// The last look at a tuning that had been taken by then; before the first, the untuned prompt.
@@ -136,7 +152,6 @@ fn style(algorithm: &str) -> Style {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loss::Score;
 
     fn tuned(shift: f64) -> Tuned {
         let look = |calls: u64, loss: f64| {
@@ -149,6 +164,7 @@ mod tests {
             without: look(0, 1.0),
             untuned: look(0, 0.9),
             looks: vec![look(20, 0.6 + shift), look(40, 0.4 + shift)],
+            kept: look(20, 0.6 + shift),
             improvements: Vec::new(),
             calls: 40,
             failures: 1,
@@ -159,14 +175,24 @@ mod tests {
 
     #[test]
     fn tables_and_figures_have_means_over_seeds() {
-        let entry =
-            |name: &str| Entry { algorithm: name.into(), tuned: vec![tuned(0.1), tuned(-0.1)] };
+        let entry = |name: &str| Entry {
+            algorithm: name.into(),
+            tuned: vec![tuned(0.1), tuned(-0.1)],
+            tested: Vec::new(),
+        };
         let entries = vec![entry("race-cars"), entry("cma-es")];
-        let comparison = Comparison { task: "sst2".into(), budget: 40, entries };
-        let table = comparison.table().unwrap();
+        let mut comparison = Comparison { task: "sst2".into(), budget: 40, entries, tested: None };
+        let table = comparison.table();
         assert!(table.contains("| untuned | 2 | 0.900 ± 0.000 | 55.0 ± 0.0 % |"), "{table}");
-        assert!(table.contains("| race-cars | 2 | 0.400 ± 0.1"), "{table}");
+        assert!(table.contains("| race-cars | 2 | 0.600 ± 0.1"), "{table}");
+        assert!(!table.contains("test"), "{table}");
         assert!(table.contains("160 calls in all, 4 failed."), "{table}");
+        let score = |accuracy: f64| Score { loss: 1.0, accuracy };
+        comparison.tested = Some([score(0.5), score(0.55)]);
+        comparison.entries[0].tested = vec![score(0.6), score(0.8)];
+        let table = comparison.table();
+        assert!(table.contains("| dev accuracy | test accuracy |"), "{table}");
+        assert!(table.contains("% | 55.0 % |") && table.contains("% | 70.0 ± 14.1 % |"), "{table}");
         let figure = comparison.figure().to_file();
         assert!(figure.contains("race-cars 0.400") && !figure.contains("NaN"), "{figure}");
     }

@@ -59,11 +59,11 @@ fn run(service: &dyn BlackBox, settings: &TuneSettings, folder: &Path) -> Result
 
 /// What a tuning came to, but for times.
 fn essence(tuned: &Tuned) -> String {
-    format!("{:?} {:?} {:?}", tuned.improvements, tuned.looks, tuned.calls)
+    format!("{:?} {:?} {:?} {:?}", tuned.improvements, tuned.looks, tuned.kept, tuned.calls)
 }
 
 #[test]
-fn it_finds_better_prompts_and_what_it_saves_is_the_best() {
+fn it_finds_better_prompts_and_saves_the_one_that_is_best_on_development_texts() {
     let (service, folder) = (service(), tempfile::tempdir().unwrap());
     for algorithm in ["race-cars", "sracos", "cma-es", "random"] {
         let folder = folder.path().join(algorithm);
@@ -74,11 +74,15 @@ fn it_finds_better_prompts_and_what_it_saves_is_the_best() {
         assert_eq!(tuned.improvements[0], (1, tuned.untuned.train.loss));
         let prompt = Prompt::load(&folder.join(PROMPT)).unwrap();
         assert_eq!((prompt.numbers.len(), prompt.z.len()), (2 * HIDDEN, 10));
-        let origin = &prompt.origin;
-        assert_eq!(origin.train_loss, last.train.loss);
+        let kept = tuned.kept;
+        assert!(tuned.looks.iter().all(|look| look.dev.loss >= kept.dev.loss));
+        assert!(tuned.looks.contains(&kept));
+        assert_eq!(prompt.origin.train_loss, kept.train.loss);
         let wanted = Wanted::default();
-        let panel = Panel::new(&service, &task(), Position::Suffix, "so", &split().train).unwrap();
-        assert_eq!(panel.score(prompt.numbers, wanted).unwrap(), last.train);
+        for (examples, score) in [(&split().train, kept.train), (&split().dev, kept.dev)] {
+            let panel = Panel::new(&service, &task(), Position::Suffix, "so", examples).unwrap();
+            assert_eq!(panel.score(prompt.numbers.clone(), wanted).unwrap(), score);
+        }
     }
     assert_eq!(service.held().0, 0);
 }

@@ -2,8 +2,8 @@
 
 use super::tokenizer::Tokens;
 use crate::error::{Error, Result};
+use candle_core::Device;
 use candle_core::quantized::gguf_file::{Content, Value};
-use candle_core::{Device, Tensor};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -111,7 +111,7 @@ impl Gguf {
     }
 
     /// A weight, dequantized, which must be of this shape.
-    pub(super) fn tensor(&mut self, name: &str, shape: &[usize]) -> Result<Tensor> {
+    pub(super) fn tensor(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
         let place = format!("`{name}` of {}", self.path.display());
         let refuse = |error: candle_core::Error| Error::model(error).within(&place);
         // Looked at before reading, so that a damaged file cannot ask for any amount of memory.
@@ -125,7 +125,8 @@ impl Gguf {
         }
         let quantized =
             self.content.tensor(&mut self.reader, name, &Device::Cpu).map_err(refuse)?;
-        quantized.dequantize(&Device::Cpu).map_err(refuse)
+        let tensor = quantized.dequantize(&Device::Cpu).map_err(refuse)?;
+        tensor.flatten_all().and_then(|tensor| tensor.to_vec1()).map_err(refuse)
     }
 
     /// The tokenizer inside the file: byte-level BPE, as SmolLM, GPT-2 and Llama 3 have it.

@@ -34,6 +34,66 @@ impl NullaryFnOnce for Norm<'_> {
     }
 }
 
+/// Each row less its mean, over its standard deviation, times `weight`, plus `bias`.
+pub(super) fn layer_norm(x: &[f32], weight: &[f32], bias: &[f32], epsilon: f32) -> Vec<f32> {
+    let mut out = vec![0.0; x.len()];
+    Arch::new().dispatch(FullNorm { x, weight, bias, epsilon, out: &mut out });
+    out
+}
+
+struct FullNorm<'a> {
+    x: &'a [f32],
+    weight: &'a [f32],
+    bias: &'a [f32],
+    epsilon: f32,
+    out: &'a mut [f32],
+}
+
+impl NullaryFnOnce for FullNorm<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let width = self.weight.len();
+        for (row, out) in self.x.chunks_exact(width).zip(self.out.chunks_exact_mut(width)) {
+            let mean = row.iter().sum::<f32>() / width as f32;
+            for (out, x) in out.iter_mut().zip(row) {
+                *out = x - mean;
+            }
+            let scale = 1.0 / (dot(out, out) / width as f32 + self.epsilon).sqrt();
+            for ((out, weight), bias) in out.iter_mut().zip(self.weight).zip(self.bias) {
+                *out = (*out * scale).mul_add(*weight, *bias);
+            }
+        }
+    }
+}
+
+/// x times the share of a standard normal distribution below x.
+pub(super) fn gelu(x: &[f32]) -> Vec<f32> {
+    const AT_ONCE: usize = 1 << 12;
+    let mut out = vec![0.0; x.len()];
+    let arch = Arch::new();
+    (x.par_chunks(AT_ONCE).zip(out.par_chunks_mut(AT_ONCE)))
+        .for_each(|(x, out)| arch.dispatch(Gelu { x, out }));
+    out
+}
+
+struct Gelu<'a> {
+    x: &'a [f32],
+    out: &'a mut [f32],
+}
+
+impl NullaryFnOnce for Gelu<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        for (out, x) in self.out.iter_mut().zip(self.x) {
+            *out = 0.5 * x * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2));
+        }
+    }
+}
+
 /// `silu(gate) * up`, where each row has its `width` gates first and then as many ups.
 pub(super) fn gated(x: &[f32], width: usize) -> Vec<f32> {
     let mut out = vec![0.0; x.len() / 2];
@@ -147,9 +207,24 @@ pub(super) fn rotate(rows: &mut [f32], pieces: &[Piece], heads: Heads, rotation:
     }
 }
 
-/// Causal attention: each token of a piece sees the piece's past, the piece before it, and itself.
+/// What a token sees of its piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// Itself and what stands before it.
+    Before,
+    /// All of it.
+    All,
+}
+
+/// Attention: each token of a piece sees the piece's past, and of the piece what `sight` says.
 /// `rows` has queries, keys and values side by side.
-pub(super) fn attend(rows: &[f32], pieces: &[Piece], heads: Heads, past: &Past) -> Vec<f32> {
+pub(super) fn attend(
+    rows: &[f32],
+    pieces: &[Piece],
+    heads: Heads,
+    past: &Past,
+    sight: Sight,
+) -> Vec<f32> {
     let (row, out_row) = (heads.row(), heads.query_row());
     let mut out = vec![0.0; rows.len() / row * out_row];
     let mut jobs = Vec::with_capacity(pieces.len());
@@ -162,7 +237,7 @@ pub(super) fn attend(rows: &[f32], pieces: &[Piece], heads: Heads, past: &Past) 
     }
     let arch = Arch::new();
     jobs.into_par_iter().for_each(|(piece, rows, out)| {
-        arch.dispatch(Attention { rows, piece, heads, past, out });
+        arch.dispatch(Attention { rows, piece, heads, past, sight, out });
     });
     out
 }
@@ -172,6 +247,7 @@ struct Attention<'a> {
     piece: &'a Piece,
     heads: Heads,
     past: &'a Past,
+    sight: Sight,
     out: &'a mut [f32],
 }
 
@@ -180,12 +256,13 @@ impl NullaryFnOnce for Attention<'_> {
 
     #[inline(always)]
     fn call(self) {
-        attend_piece(self.rows, self.piece, self.heads, self.past, self.out);
+        attend_piece(self);
     }
 }
 
 #[inline(always)]
-fn attend_piece(rows: &[f32], piece: &Piece, heads: Heads, past: &Past, out: &mut [f32]) {
+fn attend_piece(attention: Attention<'_>) {
+    let Attention { rows, piece, heads, past, sight, out } = attention;
     let Heads { queries, keys, width } = heads;
     let scale = 1.0 / (width as f32).sqrt();
     let past_row = heads.key_row();
@@ -193,8 +270,11 @@ fn attend_piece(rows: &[f32], piece: &Piece, heads: Heads, past: &Past, out: &mu
     let (past_keys, past_values) = (&past.keys[past_rows.clone()], &past.values[past_rows]);
     let mut weights = Vec::with_capacity(piece.past.len() + piece.length);
     for (i, out) in out.chunks_exact_mut(heads.query_row()).enumerate() {
-        let own = &rows[..(i + 1) * heads.row()];
-        let query_row = &own[i * heads.row()..];
+        let own = match sight {
+            Sight::Before => &rows[..(i + 1) * heads.row()],
+            Sight::All => rows,
+        };
+        let query_row = &rows[i * heads.row()..];
         for head in 0..queries {
             let shared = head / (queries / keys) * width;
             let query = &query_row[head * width..(head + 1) * width];
@@ -279,6 +359,19 @@ fn exp(x: f32) -> f32 {
     (p * r * r + r + 1.0) * power
 }
 
+/// The error function to within 2e-7 (Abramowitz and Stegun 1964, formula 7.1.26).
+#[inline(always)]
+fn erf(x: f32) -> f32 {
+    let size = x.abs();
+    let t = 1.0 / 0.327_591_1_f32.mul_add(size, 1.0);
+    let p = 1.061_405_4_f32
+        .mul_add(t, -1.453_152_1)
+        .mul_add(t, 1.421_413_8)
+        .mul_add(t, -0.284_496_74)
+        .mul_add(t, 0.254_829_6);
+    (1.0 - p * t * exp(-size * size)).copysign(x)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -304,7 +397,7 @@ mod tests {
         let rotation = Rotation::new(16, 6, 1e4);
         let whole = [Piece { position: 0, length: 7, past: 0..0 }];
         rotate(&mut rows, &whole, heads, &rotation);
-        let out = attend(&rows, &whole, heads, &Past::default());
+        let out = attend(&rows, &whole, heads, &Past::default(), Sight::Before);
 
         let keys = |row: &[f32]| row[24..36].to_vec();
         let values = |row: &[f32]| row[36..48].to_vec();
@@ -313,7 +406,11 @@ mod tests {
             values: rows.chunks(48).take(4).flat_map(values).collect(),
         };
         let later = [Piece { position: 4, length: 3, past: 0..4 }];
-        assert_eq!(attend(&rows[4 * 48..], &later, heads, &past), out[4 * 24..]);
+        assert_eq!(attend(&rows[4 * 48..], &later, heads, &past, Sight::Before), out[4 * 24..]);
+        // The last token sees all in either case, and others then see what comes after them.
+        let all = attend(&rows, &whole, heads, &Past::default(), Sight::All);
+        assert_eq!(all[6 * 24..], out[6 * 24..]);
+        assert_ne!(all[5 * 24..6 * 24], out[5 * 24..6 * 24]);
 
         // Head 3 of token 5, which shares the keys of head 1.
         let query = &rows[5 * 48 + 18..5 * 48 + 24];
@@ -338,6 +435,17 @@ mod tests {
         let normed = rms_norm(&x, &weight, 1e-5);
         let square: f32 = x[20..].iter().map(|x| x * x).sum::<f32>() / 20.0;
         assert!((normed[23] - x[23] / (square + 1e-5).sqrt() * weight[3]).abs() < 1e-6);
+        let bias = vec![0.25; 20];
+        let normed = layer_norm(&x, &weight, &bias, 1e-5);
+        let mean: f32 = x[20..].iter().sum::<f32>() / 20.0;
+        let variance: f32 = x[20..].iter().map(|x| (x - mean).powi(2)).sum::<f32>() / 20.0;
+        let expected = (x[23] - mean) / (variance + 1e-5).sqrt() * weight[3] + 0.25;
+        assert!((normed[23] - expected).abs() < 1e-5);
+        // From a table of the normal distribution.
+        for (x, below) in [(0.0, 0.5), (1.0, 0.841_344_7), (-0.5, 0.308_537_5), (2.5, 0.993_790_3)]
+        {
+            assert!((gelu(&[x])[0] - x * below).abs() < 1e-6, "{x}");
+        }
         let out = gated(&x, 10);
         assert!((out[13] - x[23] / (1.0 + (-x[23]).exp()) * x[33]).abs() < 1e-5);
     }

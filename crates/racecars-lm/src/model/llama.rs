@@ -6,10 +6,11 @@
 //! and values kept ([`Llama::remember`]).
 
 use super::gguf::Gguf;
-use super::kernels::{Heads, Past, Piece, Rotation, add, attend, dots, gated, rms_norm, rotate};
+use super::kernels::{
+    Heads, Past, Piece, Rotation, Sight, add, attend, dots, gated, rms_norm, rotate,
+};
 use super::linear::Linear;
 use crate::error::{Error, Result};
-use candle_core::Tensor;
 
 pub(super) struct Llama {
     heads: Heads,
@@ -72,12 +73,12 @@ impl Llama {
         let heads = Heads { queries, keys, width };
         let table = file.count("llama.vocab_size")?;
         let context = file.count("llama.context_length")?.min(LONGEST);
-        let embedding = flat(file.tensor("token_embd.weight", &[table, hidden])?)?;
+        let embedding = file.tensor("token_embd.weight", &[table, hidden])?;
         let layers = (0..file.count("llama.block_count")?)
             .map(|i| Layer::read(file, i, heads, hidden, inner))
             .collect::<Result<_>>()?;
         let output = match file.has("output.weight") {
-            true => Some(flat(file.tensor("output.weight", &[table, hidden])?)?),
+            true => Some(file.tensor("output.weight", &[table, hidden])?),
             false => None,
         };
         Ok(Llama {
@@ -87,7 +88,7 @@ impl Llama {
             epsilon: file.number("llama.attention.layer_norm_rms_epsilon")? as f32,
             table: embedding,
             layers,
-            norm: flat(file.tensor("output_norm.weight", &[hidden])?)?,
+            norm: file.tensor("output_norm.weight", &[hidden])?,
             output,
             rotation: Rotation::new(context, turned, file.number_or("llama.rope.freq_base", 1e4)?),
             context,
@@ -122,11 +123,11 @@ impl Llama {
 
     /// Runs tokens that stand at the beginning of sequences, one piece per sequence, and keeps their
     /// keys and values.
-    pub(super) fn remember(&self, mut x: Vec<f32>, pieces: &[Piece]) -> Result<Memory> {
+    pub(super) fn remember(&self, mut x: Vec<f32>, pieces: &[Piece]) -> Memory {
         let (nothing, heads) = (Past::default(), self.heads);
         let mut layers = Vec::with_capacity(self.layers.len());
         for (i, layer) in self.layers.iter().enumerate() {
-            let rows = self.attention_rows(layer, &x, pieces)?;
+            let rows = self.attention_rows(layer, &x, pieces);
             let keys = heads.query_row()..heads.query_row() + heads.key_row();
             let values = keys.end..heads.row();
             let column = |range: std::ops::Range<usize>| {
@@ -137,11 +138,11 @@ impl Llama {
             };
             layers.push(Past { keys: column(keys), values: column(values) });
             if i + 1 < self.layers.len() {
-                let seen = attend(&rows, pieces, heads, &nothing);
-                self.finish(layer, &mut x, &seen)?;
+                let seen = attend(&rows, pieces, heads, &nothing, Sight::Before);
+                self.finish(layer, &mut x, &seen);
             }
         }
-        Ok(Memory { layers })
+        Memory { layers }
     }
 
     /// Runs pieces of sequences that begin in `memory`, if anywhere, and returns the final state of
@@ -151,20 +152,20 @@ impl Llama {
         mut x: Vec<f32>,
         pieces: &[Piece],
         memory: Option<&Memory>,
-    ) -> Result<Vec<f32>> {
+    ) -> Vec<f32> {
         let nothing = Past::default();
         for (i, layer) in self.layers.iter().enumerate() {
             let past = memory.map_or(&nothing, |memory| &memory.layers[i]);
-            let rows = self.attention_rows(layer, &x, pieces)?;
-            let mut seen = attend(&rows, pieces, self.heads, past);
+            let rows = self.attention_rows(layer, &x, pieces);
+            let mut seen = attend(&rows, pieces, self.heads, past, Sight::Before);
             if i + 1 == self.layers.len() {
                 // Nothing looks at the other tokens any more.
                 x = lasts(&x, pieces, self.hidden);
                 seen = lasts(&seen, pieces, self.heads.query_row());
             }
-            self.finish(layer, &mut x, &seen)?;
+            self.finish(layer, &mut x, &seen);
         }
-        Ok(rms_norm(&x, &self.norm, self.epsilon))
+        rms_norm(&x, &self.norm, self.epsilon)
     }
 
     /// The logits of some words at each of some final states.
@@ -177,20 +178,19 @@ impl Llama {
     }
 
     /// Queries, keys and values, turned to their positions.
-    fn attention_rows(&self, layer: &Layer, x: &[f32], pieces: &[Piece]) -> Result<Vec<f32>> {
+    fn attention_rows(&self, layer: &Layer, x: &[f32], pieces: &[Piece]) -> Vec<f32> {
         let normed = rms_norm(x, &layer.attention_norm, self.epsilon);
-        let mut rows = layer.attention.apply(normed)?;
+        let mut rows = layer.attention.apply(&normed);
         rotate(&mut rows, pieces, self.heads, &self.rotation);
-        Ok(rows)
+        rows
     }
 
     /// What comes after attention in a layer.
-    fn finish(&self, layer: &Layer, x: &mut [f32], seen: &[f32]) -> Result<()> {
-        add(x, &layer.attention_out.apply(seen.to_vec())?);
+    fn finish(&self, layer: &Layer, x: &mut [f32], seen: &[f32]) {
+        add(x, &layer.attention_out.apply(seen));
         let normed = rms_norm(x, &layer.feed_norm, self.epsilon);
-        let fed = gated(&layer.feed.apply(normed)?, self.inner);
-        add(x, &layer.feed_out.apply(fed)?);
-        Ok(())
+        let fed = gated(&layer.feed.apply(&normed), self.inner);
+        add(x, &layer.feed_out.apply(&fed));
     }
 }
 
@@ -208,21 +208,16 @@ impl Layer {
         let attention_out = weight("attn_output", hidden, queries)?;
         let feed = [weight("ffn_gate", inner, hidden)?, weight("ffn_up", inner, hidden)?];
         let feed_out = weight("ffn_down", hidden, inner)?;
-        let mut norm =
-            |name: &str| flat(file.tensor(&format!("blk.{i}.{name}.weight"), &[hidden])?);
+        let mut norm = |name: &str| file.tensor(&format!("blk.{i}.{name}.weight"), &[hidden]);
         Ok(Layer {
             attention_norm: norm("attn_norm")?,
-            attention: Linear::new(&Tensor::cat(&attention, 0)?)?,
-            attention_out: Linear::new(&attention_out)?,
+            attention: Linear::new(&attention.concat(), hidden, vec![]),
+            attention_out: Linear::new(&attention_out, queries, vec![]),
             feed_norm: norm("ffn_norm")?,
-            feed: Linear::new(&Tensor::cat(&feed, 0)?)?,
-            feed_out: Linear::new(&feed_out)?,
+            feed: Linear::new(&feed.concat(), hidden, vec![]),
+            feed_out: Linear::new(&feed_out, inner, vec![]),
         })
     }
-}
-
-fn flat(tensor: Tensor) -> Result<Vec<f32>> {
-    Ok(tensor.flatten_all()?.to_vec1()?)
 }
 
 /// The rows of the last token of each piece.

@@ -199,7 +199,7 @@ impl Model {
             layers: roberta.depth(),
             vocabulary: roberta.vocabulary(),
             context: roberta.context(),
-            embedding: Statistics::of(&roberta.table()?),
+            embedding: Statistics::of(roberta.table()),
         };
         Ok(Model { info, tokens, network: Network::Roberta(Box::new(roberta)) })
     }
@@ -267,7 +267,7 @@ impl Model {
         if let Network::Llama(llama) = &self.network {
             let before: usize = batch.rows.iter().map(|row| row.before.len()).sum();
             batch.bytes += before * llama.bytes_per_token();
-            batch.memory = remember(llama, &batch.rows)?;
+            batch.memory = remember(llama, &batch.rows);
         }
         Ok(batch)
     }
@@ -328,7 +328,7 @@ impl Model {
         }
         let mut base = Vec::with_capacity(length);
         let cycle: Vec<u32> = batch.base.iter().copied().cycle().take(count).collect();
-        self.embed(&cycle, &mut base)?;
+        self.embed(&cycle, &mut base);
         let prompts: Vec<Vec<f32>> = (prompts.iter())
             .map(|prompt| match base.is_empty() {
                 true => prompt.clone(),
@@ -336,19 +336,18 @@ impl Model {
             })
             .collect();
         let logits = match &self.network {
-            Network::Llama(llama) => causal_logits(llama, batch, &prompts)?,
-            Network::Roberta(roberta) => masked_logits(roberta, batch, &prompts)?,
+            Network::Llama(llama) => causal_logits(llama, batch, &prompts),
+            Network::Roberta(roberta) => masked_logits(roberta, batch, &prompts),
         };
         let per_prompt = batch.len() * batch.words();
         Ok(logits.chunks(per_prompt).map(<[f32]>::to_vec).collect())
     }
 
-    fn embed(&self, tokens: &[u32], rows: &mut Vec<f32>) -> Result<()> {
+    fn embed(&self, tokens: &[u32], rows: &mut Vec<f32>) {
         match &self.network {
             Network::Llama(llama) => llama.embed(tokens, rows),
-            Network::Roberta(roberta) => roberta.embed(tokens, rows)?,
+            Network::Roberta(roberta) => roberta.embed(tokens, rows),
         }
-        Ok(())
     }
 }
 
@@ -358,7 +357,7 @@ fn name(path: &Path) -> String {
 }
 
 /// Runs what stands before the prompts.
-fn remember(llama: &Llama, rows: &[Row]) -> Result<Option<Memory>> {
+fn remember(llama: &Llama, rows: &[Row]) -> Option<Memory> {
     let mut memory: Option<Memory> = None;
     let mut from = 0;
     while from < rows.len() {
@@ -372,17 +371,17 @@ fn remember(llama: &Llama, rows: &[Row]) -> Result<Option<Memory>> {
             from += 1;
         }
         if count > 0 {
-            let more = llama.remember(x, &pieces)?;
+            let more = llama.remember(x, &pieces);
             match &mut memory {
                 Some(memory) => memory.append(more),
                 None => memory = Some(more),
             }
         }
     }
-    Ok(memory)
+    memory
 }
 
-fn causal_logits(llama: &Llama, batch: &Batch, prompts: &[Vec<f32>]) -> Result<Vec<f32>> {
+fn causal_logits(llama: &Llama, batch: &Batch, prompts: &[Vec<f32>]) -> Vec<f32> {
     let mut logits = Vec::new();
     let pasts: Vec<_> = (batch.rows.iter())
         .scan(0, |end, row| {
@@ -392,17 +391,16 @@ fn causal_logits(llama: &Llama, batch: &Batch, prompts: &[Vec<f32>]) -> Result<V
         })
         .collect();
     let (mut x, mut pieces, mut count) = (Vec::new(), Vec::new(), 0);
-    let mut run = |x: &mut Vec<f32>, pieces: &mut Vec<Piece>| -> Result<()> {
+    let mut run = |x: &mut Vec<f32>, pieces: &mut Vec<Piece>| {
         let states =
-            llama.last_states(std::mem::take(x), &std::mem::take(pieces), batch.memory.as_ref())?;
+            llama.last_states(std::mem::take(x), &std::mem::take(pieces), batch.memory.as_ref());
         logits.extend(llama.logits(&states, &batch.words));
-        Ok(())
     };
     for prompt in prompts {
         for (row, past) in batch.rows.iter().zip(&pasts) {
             let length = prompt.len() / llama.hidden() + row.after.len();
             if !pieces.is_empty() && count + length > AT_ONCE {
-                run(&mut x, &mut pieces)?;
+                run(&mut x, &mut pieces);
                 count = 0;
             }
             x.extend_from_slice(prompt);
@@ -412,44 +410,36 @@ fn causal_logits(llama: &Llama, batch: &Batch, prompts: &[Vec<f32>]) -> Result<V
         }
     }
     if !pieces.is_empty() {
-        run(&mut x, &mut pieces)?;
+        run(&mut x, &mut pieces);
     }
-    Ok(logits)
+    logits
 }
 
-/// In masked models every token sees every other: nothing can be kept. Sequences of about the same
-/// length are run together, so that little is padded.
-fn masked_logits(roberta: &Roberta, batch: &Batch, prompts: &[Vec<f32>]) -> Result<Vec<f32>> {
-    let words = batch.words();
-    let mut logits = vec![0.0; prompts.len() * batch.len() * words];
-    let mut order: Vec<usize> = (0..batch.len()).collect();
-    let length = |&i: &usize| batch.rows[i].before.len() + batch.rows[i].after.len();
-    order.sort_by_key(length);
-    for (number, prompt) in prompts.iter().enumerate() {
-        let count = prompt.len() / roberta.hidden();
-        let mut rest = &order[..];
-        while !rest.is_empty() {
-            // The last of a group is the longest.
-            let fits = |n: &usize| n * (length(&rest[n - 1]) + count) <= AT_ONCE;
-            let size = (1..=rest.len()).take_while(fits).last().unwrap_or(1);
-            let (group, others) = rest.split_at(size);
-            let sequences = (group.iter())
-                .map(|&i| {
-                    let row = &batch.rows[i];
-                    let mut x = Vec::new();
-                    roberta.embed(&row.before, &mut x)?;
-                    x.extend_from_slice(prompt);
-                    roberta.embed(&row.after, &mut x)?;
-                    Ok((x, row.before.len() + count + row.mask))
-                })
-                .collect::<Result<Vec<_>>>()?;
-            let found = roberta.logits(&sequences, &batch.words)?;
-            for (&i, found) in group.iter().zip(found.chunks(words)) {
-                let at = (number * batch.len() + i) * words;
-                logits[at..at + words].copy_from_slice(found);
+/// In masked models every token sees every other: nothing can be kept.
+fn masked_logits(roberta: &Roberta, batch: &Batch, prompts: &[Vec<f32>]) -> Vec<f32> {
+    let (mut x, mut sequences, mut count) = (Vec::new(), Vec::new(), 0);
+    let mut logits = Vec::new();
+    let mut run = |x: &mut Vec<f32>, sequences: &mut Vec<(usize, usize)>| {
+        let (x, sequences) = (std::mem::take(x), std::mem::take(sequences));
+        logits.extend(roberta.logits(x, &sequences, &batch.words));
+    };
+    for prompt in prompts {
+        for row in &batch.rows {
+            let place = row.before.len() + prompt.len() / roberta.hidden();
+            let length = place + row.after.len();
+            if !sequences.is_empty() && count + length > AT_ONCE {
+                run(&mut x, &mut sequences);
+                count = 0;
             }
-            rest = others;
+            roberta.embed(&row.before, &mut x);
+            x.extend_from_slice(prompt);
+            roberta.embed(&row.after, &mut x);
+            sequences.push((length, place + row.mask));
+            count += length;
         }
     }
-    Ok(logits)
+    if !sequences.is_empty() {
+        run(&mut x, &mut sequences);
+    }
+    logits
 }

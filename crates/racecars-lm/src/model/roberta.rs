@@ -1,13 +1,15 @@
 //! RoBERTa with its masked-LM head (Liu et al. 2019), with embeddings as its input.
 //!
-//! Sequences of a batch are padded to the longest; a mask keeps tokens from seeing the padding. The
-//! head, with its vocabulary bias, is computed only for the masked token and the words asked for.
+//! Sequences are packed: a row per token and no padding. The head, with its vocabulary bias, is
+//! computed only for the masked token and the words asked for.
 
+use super::kernels::{Heads, Past, Piece, Sight, add, attend, dots, gelu, layer_norm};
+use super::linear::Linear;
 use super::tokenizer::Tokens;
 use crate::error::{Error, Result};
-use candle_core::{D, DType, Device, IndexOp, Tensor};
-use candle_nn::{LayerNorm, Linear, Module, VarBuilder, ops};
+use candle_core::{DType, Device, Tensor};
 use serde::Deserialize;
+use std::collections::HashMap;
 use std::path::Path;
 use tokenizers::Tokenizer;
 
@@ -23,38 +25,49 @@ struct Config {
     max_position_embeddings: usize,
     pad_token_id: usize,
     vocab_size: usize,
-    #[serde(default = "gelu")]
+    #[serde(default = "default_activation")]
     hidden_act: String,
 }
 
-fn gelu() -> String {
+fn default_activation() -> String {
     "gelu".to_string()
 }
 
 pub(super) struct Roberta {
     config: Config,
-    words: Tensor,
-    positions: Tensor,
-    /// The embedding of the only token type.
-    kind: Tensor,
-    norm: LayerNorm,
+    /// The embedding table, a row per token.
+    table: Vec<f32>,
+    /// A row per position; the embedding of the only token type is in it.
+    positions: Vec<f32>,
+    norm: Norm,
     layers: Vec<Layer>,
     head: Linear,
-    head_norm: LayerNorm,
-    /// The head's table, which usually is that of the words, and its bias.
-    decoder: Tensor,
-    bias: Tensor,
+    head_norm: Norm,
+    /// The head's table where it is not the embedding table, and its bias.
+    decoder: Option<Vec<f32>>,
+    bias: Vec<f32>,
 }
 
 struct Layer {
-    query: Linear,
-    key: Linear,
-    value: Linear,
-    out: Linear,
-    norm: LayerNorm,
+    /// Queries, keys and values at once.
+    attention: Linear,
+    attention_out: Linear,
+    norm: Norm,
     feed: Linear,
     feed_out: Linear,
-    feed_norm: LayerNorm,
+    feed_norm: Norm,
+}
+
+struct Norm {
+    weight: Vec<f32>,
+    bias: Vec<f32>,
+    epsilon: f32,
+}
+
+impl Norm {
+    fn apply(&self, x: &[f32]) -> Vec<f32> {
+        layer_norm(x, &self.weight, &self.bias, self.epsilon)
+    }
 }
 
 impl Roberta {
@@ -69,38 +82,42 @@ impl Roberta {
         let path = place("model.safetensors");
         let tensors = candle_core::safetensors::load(&path, &Device::Cpu)
             .map_err(|error| Error::model(format!("{}: {error}", path.display())))?;
-        let weights = VarBuilder::from_tensors(tensors, DType::F32, &Device::Cpu);
         let tokens = tokens(&place("tokenizer.json"))?;
-        let roberta = Roberta::new(config, &weights)
-            .map_err(|error| Error::model(format!("{}: {error}", path.display())))?;
+        let roberta = Roberta::new(config, &Weights { tensors })
+            .map_err(|error| error.within(path.display()))?;
         Ok((roberta, tokens))
     }
 
-    fn new(config: Config, weights: &VarBuilder<'_>) -> candle_core::Result<Self> {
+    fn new(config: Config, weights: &Weights) -> Result<Self> {
         let (hidden, vocabulary) = (config.hidden_size, config.vocab_size);
-        let epsilon = config.layer_norm_eps;
-        let embeddings = weights.pp("roberta.embeddings");
-        let words = embeddings.get((vocabulary, hidden), "word_embeddings.weight")?;
-        let positions = (config.max_position_embeddings, hidden);
+        let table =
+            weights.get("roberta.embeddings.word_embeddings.weight", &[vocabulary, hidden])?;
+        let mut positions = weights.get(
+            "roberta.embeddings.position_embeddings.weight",
+            &[config.max_position_embeddings, hidden],
+        )?;
+        // RoBERTa has one token type; models fine-tuned from others may carry two.
+        let kinds = weights.any("roberta.embeddings.token_type_embeddings.weight")?;
+        match kinds.get(..hidden) {
+            Some(kind) => positions.chunks_exact_mut(hidden).for_each(|row| add(row, kind)),
+            None => return Err(Error::model("the embedding of the token type is too short")),
+        }
         let layers = (0..config.num_hidden_layers)
-            .map(|i| Layer::new(&config, &weights.pp(format!("roberta.encoder.layer.{i}"))))
-            .collect::<candle_core::Result<_>>()?;
-        let head = weights.pp("lm_head");
-        let decoder = match head.contains_tensor("decoder.weight") {
-            true => head.get((vocabulary, hidden), "decoder.weight")?,
-            false => words.clone(),
+            .map(|i| Layer::read(&config, weights, &format!("roberta.encoder.layer.{i}")))
+            .collect::<Result<_>>()?;
+        let decoder = match weights.has("lm_head.decoder.weight") {
+            true => Some(weights.get("lm_head.decoder.weight", &[vocabulary, hidden])?),
+            false => None,
         };
         Ok(Roberta {
-            words,
-            positions: embeddings.get(positions, "position_embeddings.weight")?,
-            // RoBERTa has one token type; models fine-tuned from others may carry two.
-            kind: embeddings.get_unchecked("token_type_embeddings.weight")?.i(0)?,
-            norm: candle_nn::layer_norm(hidden, epsilon, embeddings.pp("LayerNorm"))?,
+            table,
+            positions,
+            norm: weights.norm("roberta.embeddings.LayerNorm", &config)?,
             layers,
-            head: candle_nn::linear(hidden, hidden, head.pp("dense"))?,
-            head_norm: candle_nn::layer_norm(hidden, epsilon, head.pp("layer_norm"))?,
+            head: weights.linear(&["lm_head.dense"], hidden, hidden)?,
+            head_norm: weights.norm("lm_head.layer_norm", &config)?,
             decoder,
-            bias: head.get(vocabulary, "bias")?,
+            bias: weights.get("lm_head.bias", &[vocabulary])?,
             config,
         })
     }
@@ -122,59 +139,61 @@ impl Roberta {
         self.config.max_position_embeddings - self.config.pad_token_id - 1
     }
 
-    pub(super) fn table(&self) -> Result<Vec<f32>> {
-        Ok(self.words.flatten_all()?.to_vec1()?)
+    pub(super) fn table(&self) -> &[f32] {
+        &self.table
     }
 
-    /// Appends the embeddings of tokens, without their positions.
-    pub(super) fn embed(&self, tokens: &[u32], rows: &mut Vec<f32>) -> Result<()> {
-        if !tokens.is_empty() {
-            let tokens = Tensor::new(tokens, &Device::Cpu)?;
-            rows.extend(self.words.index_select(&tokens, 0)?.flatten_all()?.to_vec1::<f32>()?);
+    /// Appends the embeddings of tokens, which must be in the vocabulary, without their positions.
+    pub(super) fn embed(&self, tokens: &[u32], rows: &mut Vec<f32>) {
+        for &token in tokens {
+            let start = token as usize * self.hidden();
+            rows.extend_from_slice(&self.table[start..start + self.hidden()]);
         }
-        Ok(())
     }
 
-    /// The logits of some words at one place of each sequence of embeddings.
+    /// The logits of some words at one place of each sequence. `x` has the sequences' embeddings one
+    /// after the other, `sequences` the length of each and the place.
     pub(super) fn logits(
         &self,
-        sequences: &[(Vec<f32>, usize)],
+        mut x: Vec<f32>,
+        sequences: &[(usize, usize)],
         words: &[u32],
-    ) -> Result<Vec<f32>> {
+    ) -> Vec<f32> {
         let hidden = self.hidden();
-        let lengths: Vec<usize> = sequences.iter().map(|(x, _)| x.len() / hidden).collect();
-        let longest = lengths.iter().copied().max().unwrap_or(0);
-        let mut padded = Vec::with_capacity(sequences.len() * longest * hidden);
-        let mut mask = Vec::with_capacity(sequences.len() * longest);
-        for ((x, _), length) in sequences.iter().zip(&lengths) {
-            padded.extend_from_slice(x);
-            padded.resize(padded.len() + (longest - length) * hidden, 0.0);
-            mask.extend((0..longest).map(|i| if i < *length { 0.0 } else { f32::MIN }));
+        let first = (self.config.pad_token_id + 1) * hidden;
+        let mut rest = &mut x[..];
+        for (length, _) in sequences {
+            let (sequence, others) = rest.split_at_mut(length * hidden);
+            add(sequence, &self.positions[first..]);
+            rest = others;
         }
-        let x = Tensor::from_vec(padded, (sequences.len(), longest, hidden), &Device::Cpu)?;
-        let mask = Tensor::from_vec(mask, (sequences.len(), 1, 1, longest), &Device::Cpu)?;
-        let states = self.states(&x, &mask)?;
-        let reads = (sequences.iter().enumerate())
-            .map(|(i, (_, place))| states.i((i, *place)))
-            .collect::<candle_core::Result<Vec<_>>>()?;
-        let read = Tensor::stack(&reads, 0)?;
-        let read = self.head_norm.forward(&self.head.forward(&read)?.gelu_erf()?)?;
-        let words = Tensor::new(words, &Device::Cpu)?;
-        let table = self.decoder.index_select(&words, 0)?;
-        let logits =
-            read.matmul(&table.t()?)?.broadcast_add(&self.bias.index_select(&words, 0)?)?;
-        Ok(logits.flatten_all()?.to_vec1()?)
+        let pieces: Vec<Piece> = (sequences.iter())
+            .map(|&(length, _)| Piece { position: 0, length, past: 0..0 })
+            .collect();
+        let mut x = self.norm.apply(&x);
+        for layer in &self.layers {
+            x = layer.apply(&x, &pieces, self.heads());
+        }
+        let mut read = Vec::with_capacity(sequences.len() * hidden);
+        let mut start = 0;
+        for (length, place) in sequences {
+            read.extend_from_slice(&x[(start + place) * hidden..][..hidden]);
+            start += length;
+        }
+        let read = self.head_norm.apply(&gelu(&self.head.apply(&read)));
+        let table = self.decoder.as_ref().unwrap_or(&self.table);
+        let row = |word: u32| &table[word as usize * hidden..][..hidden];
+        (read.chunks_exact(hidden))
+            .flat_map(|state| {
+                let products = dots(state, words.iter().map(|&word| row(word)));
+                products.into_iter().zip(words).map(|(x, &word)| x + self.bias[word as usize])
+            })
+            .collect()
     }
 
-    fn states(&self, x: &Tensor, mask: &Tensor) -> candle_core::Result<Tensor> {
-        let length = x.dim(1)?;
-        let positions = self.positions.narrow(0, self.config.pad_token_id + 1, length)?;
-        let x = x.broadcast_add(&positions)?.broadcast_add(&self.kind)?;
-        let mut x = self.norm.forward(&x)?;
-        for layer in &self.layers {
-            x = layer.forward(&x, mask, self.config.num_attention_heads)?;
-        }
-        Ok(x)
+    fn heads(&self) -> Heads {
+        let count = self.config.num_attention_heads;
+        Heads { queries: count, keys: count, width: self.hidden() / count }
     }
 }
 
@@ -191,6 +210,7 @@ impl Config {
             return Err(Error::model(format!("hidden_act `{found}` is not supported; `gelu` is")));
         }
         if self.num_attention_heads == 0
+            || self.hidden_size == 0
             || !self.hidden_size.is_multiple_of(self.num_attention_heads)
         {
             return Err(Error::model(format!(
@@ -209,36 +229,74 @@ impl Config {
 }
 
 impl Layer {
-    fn new(config: &Config, weights: &VarBuilder<'_>) -> candle_core::Result<Self> {
+    fn read(config: &Config, weights: &Weights, name: &str) -> Result<Self> {
         let (hidden, inner) = (config.hidden_size, config.intermediate_size);
-        let square = |name: &str| candle_nn::linear(hidden, hidden, weights.pp(name));
-        let norm =
-            |name: &str| candle_nn::layer_norm(hidden, config.layer_norm_eps, weights.pp(name));
+        let named = |part: &str| format!("{name}.{part}");
+        let attention =
+            ["query", "key", "value"].map(|part| named(&format!("attention.self.{part}")));
         Ok(Layer {
-            query: square("attention.self.query")?,
-            key: square("attention.self.key")?,
-            value: square("attention.self.value")?,
-            out: square("attention.output.dense")?,
-            norm: norm("attention.output.LayerNorm")?,
-            feed: candle_nn::linear(hidden, inner, weights.pp("intermediate.dense"))?,
-            feed_out: candle_nn::linear(inner, hidden, weights.pp("output.dense"))?,
-            feed_norm: norm("output.LayerNorm")?,
+            attention: weights.linear(&attention.each_ref().map(|n| &**n), hidden, hidden)?,
+            attention_out: weights.linear(&[&named("attention.output.dense")], hidden, hidden)?,
+            norm: weights.norm(&named("attention.output.LayerNorm"), config)?,
+            feed: weights.linear(&[&named("intermediate.dense")], inner, hidden)?,
+            feed_out: weights.linear(&[&named("output.dense")], hidden, inner)?,
+            feed_norm: weights.norm(&named("output.LayerNorm"), config)?,
         })
     }
 
-    fn forward(&self, x: &Tensor, mask: &Tensor, heads: usize) -> candle_core::Result<Tensor> {
-        let (batch, length, hidden) = x.dims3()?;
-        let width = hidden / heads;
-        let split = |linear: &Linear| {
-            linear.forward(x)?.reshape((batch, length, heads, width))?.transpose(1, 2)?.contiguous()
-        };
-        let (query, key, value) = (split(&self.query)?, split(&self.key)?, split(&self.value)?);
-        let scores = (query.matmul(&key.t()?)? / (width as f64).sqrt())?.broadcast_add(mask)?;
-        let seen = ops::softmax_last_dim(&scores)?.matmul(&value)?;
-        let seen = seen.transpose(1, 2)?.flatten_from(D::Minus2)?;
-        let x = self.norm.forward(&(x + self.out.forward(&seen)?)?)?;
-        let fed = self.feed_out.forward(&self.feed.forward(&x)?.gelu_erf()?)?;
-        self.feed_norm.forward(&(x + fed)?)
+    fn apply(&self, x: &[f32], pieces: &[Piece], heads: Heads) -> Vec<f32> {
+        let rows = self.attention.apply(x);
+        let seen = attend(&rows, pieces, heads, &Past::default(), Sight::All);
+        let mut out = self.attention_out.apply(&seen);
+        add(&mut out, x);
+        let x = self.norm.apply(&out);
+        let mut fed = self.feed_out.apply(&gelu(&self.feed.apply(&x)));
+        add(&mut fed, &x);
+        self.feed_norm.apply(&fed)
+    }
+}
+
+/// The weights of a file, by name.
+struct Weights {
+    tensors: HashMap<String, Tensor>,
+}
+
+impl Weights {
+    fn has(&self, name: &str) -> bool {
+        self.tensors.contains_key(name)
+    }
+
+    /// A weight of any shape.
+    fn any(&self, name: &str) -> Result<Vec<f32>> {
+        let tensor = self.tensors.get(name);
+        let tensor = tensor.ok_or_else(|| Error::model(format!("`{name}` is missing")))?;
+        Ok(tensor.to_dtype(DType::F32)?.flatten_all()?.to_vec1()?)
+    }
+
+    fn get(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
+        match self.tensors.get(name) {
+            Some(tensor) if tensor.dims() != shape => {
+                let found = tensor.dims();
+                Err(Error::model(format!("`{name}` is {found:?}, not {shape:?}")))
+            }
+            _ => self.any(name),
+        }
+    }
+
+    /// Linear maps of the same shape, side by side.
+    fn linear(&self, names: &[&str], outputs: usize, inputs: usize) -> Result<Linear> {
+        let (mut weight, mut bias) = (Vec::new(), Vec::new());
+        for name in names {
+            weight.extend(self.get(&format!("{name}.weight"), &[outputs, inputs])?);
+            bias.extend(self.get(&format!("{name}.bias"), &[outputs])?);
+        }
+        Ok(Linear::new(&weight, inputs, bias))
+    }
+
+    fn norm(&self, name: &str, config: &Config) -> Result<Norm> {
+        let of = |part: &str| self.get(&format!("{name}.{part}"), &[config.hidden_size]);
+        let epsilon = config.layer_norm_eps as f32;
+        Ok(Norm { weight: of("weight")?, bias: of("bias")?, epsilon })
     }
 }
 

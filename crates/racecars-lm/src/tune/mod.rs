@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The best prompt on all texts, at one time.
+/// The best prompt on the training texts so far, looked at on all texts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Look {
     /// After how many calls.
@@ -58,8 +58,11 @@ pub struct Tuned {
     pub without: Look,
     /// With the prompt before tuning, p0.
     pub untuned: Look,
-    /// The looks along the way; the last is of the result.
+    /// The looks along the way.
     pub looks: Vec<Look>,
+    /// The prompt that is saved: of those looked at the one with the lowest loss on the development
+    /// texts. So they have chosen it, and its score on them is a little better than on new ones.
+    pub kept: Look,
     /// Each improvement of the training loss: the call, and the loss.
     pub improvements: Vec<(u64, f64)>,
     /// The calls made.
@@ -74,7 +77,7 @@ pub struct Tuned {
 
 /// The names of the files in a tuning's folder.
 pub const JOURNAL: &str = "journal.jsonl";
-/// The best prompt so far.
+/// The prompt that is kept.
 pub const PROMPT: &str = "prompt.safetensors";
 
 /// Tunes a prompt; goes on if `folder` has a journal of the same tuning.
@@ -119,10 +122,12 @@ struct Run<'a> {
     failures: u64,
     seconds: f64,
     best: Option<Best>,
+    kept: Option<(Best, Look)>,
     looks: Vec<Look>,
     improvements: Vec<(u64, f64)>,
 }
 
+#[derive(Clone)]
 struct Best {
     z: Vec<f64>,
     score: Score,
@@ -196,6 +201,7 @@ impl<'a> Run<'a> {
             failures: 0,
             seconds: 0.0,
             best: None,
+            kept: None,
             looks: Vec::new(),
             improvements: Vec::new(),
         };
@@ -211,7 +217,7 @@ impl<'a> Run<'a> {
         match line {
             Line::Tune(_) => Err(strange("it begins twice")),
             Line::Look(look) => {
-                self.looks.push(look);
+                self.keep(look);
                 Ok(())
             }
             Line::Calls(calls) => {
@@ -278,7 +284,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Looks at the best prompt on the development texts and saves it, if it is time to.
+    /// Looks at the best prompt on the development texts, if it is time to.
     fn look(&mut self, is_last: bool) -> Result<()> {
         let Some(best) = &self.best else { return Ok(()) };
         let every = self.settings.look_every;
@@ -287,30 +293,49 @@ impl<'a> Run<'a> {
         if !is_due {
             return Ok(());
         }
-        let numbers = self.projection.apply(&best.z);
         let look = match self.looks.last() {
             // The best is the same as last time.
             Some(last) if last.calls >= best.call => Look { calls: self.calls, ..*last },
             _ => {
-                let prompt = Prompt {
-                    numbers: numbers.clone(),
-                    z: best.z.clone(),
-                    origin: Origin {
-                        settings: self.settings.clone(),
-                        model: self.header.model.clone(),
-                        hidden: self.hidden,
-                        calls: best.call,
-                        train_loss: best.score.loss,
-                    },
-                };
-                prompt.save(&self.folder.join(PROMPT))?;
-                let dev = self.dev.score(numbers, self.wanted())?;
+                let dev = self.dev.score(self.projection.apply(&best.z), self.wanted())?;
                 Look { calls: self.calls, train: best.score, dev }
             }
         };
         self.journal.append(&Line::Look(look))?;
+        match self.keep(look) {
+            true => self.save(),
+            false => Ok(()),
+        }
+    }
+
+    /// Keeps the best prompt if this look at it is the best on the development texts; says whether.
+    fn keep(&mut self, look: Look) -> bool {
         self.looks.push(look);
-        Ok(())
+        let is_better = self.kept.as_ref().is_none_or(|(_, kept)| look.dev.loss < kept.dev.loss);
+        match &self.best {
+            Some(best) if is_better => {
+                self.kept = Some((best.clone(), look));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Saves the prompt that is kept.
+    fn save(&self) -> Result<()> {
+        let Some((kept, _)) = &self.kept else { return Ok(()) };
+        let prompt = Prompt {
+            numbers: self.projection.apply(&kept.z),
+            z: kept.z.clone(),
+            origin: Origin {
+                settings: self.settings.clone(),
+                model: self.header.model.clone(),
+                hidden: self.hidden,
+                calls: kept.call,
+                train_loss: kept.score.loss,
+            },
+        };
+        prompt.save(&self.folder.join(PROMPT))
     }
 
     /// How a prompt does that no call found.
@@ -323,7 +348,10 @@ impl<'a> Run<'a> {
     fn finish(self, is_cancelled: bool) -> Result<Tuned> {
         let without = self.look_at(Vec::new())?;
         let untuned = self.look_at(vec![0.0; self.settings.prompt_tokens * self.hidden])?;
+        // Again, in case that it ended between a look and the file.
+        self.save()?;
         Ok(Tuned {
+            kept: self.kept.map_or(untuned, |(_, look)| look),
             model: self.header.model,
             data: self.header.data,
             without,

@@ -2,13 +2,15 @@
 
 use super::Which;
 use super::tune::{Search, status};
+use crate::commands::at_least_one;
 use crate::interrupt::{INTERRUPTED, on_interrupt};
 use crate::output::{print, print_json};
 use crate::progress::Progress;
 use anyhow::Context;
 use clap::Args;
 use racecars::Algorithm;
-use racecars_lm::{Comparison, Entry, Task, data, tune};
+use racecars_lm::wire::Wanted;
+use racecars_lm::{BlackBox, Comparison, Entry, PROMPT, Panel, Prompt, Task, data, tune};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -40,6 +42,9 @@ pub(crate) struct PaperLm {
     seeds: u64,
     #[command(flatten)]
     search: Search,
+    /// Also try the prompts that are kept on so many rows of each task's test file, spread over it
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    test: Option<usize>,
     /// Where the files go
     #[arg(long, value_name = "DIR", default_value = "paper-results")]
     out: PathBuf,
@@ -59,7 +64,11 @@ impl PaperLm {
         let (mut comparisons, mut done) = (Vec::new(), 0);
         for task in &tasks {
             let mut entries: Vec<Entry> = (self.algorithm.iter())
-                .map(|algorithm| Entry { algorithm: algorithm.to_string(), tuned: Vec::new() })
+                .map(|algorithm| Entry {
+                    algorithm: algorithm.to_string(),
+                    tuned: Vec::new(),
+                    tested: Vec::new(),
+                })
                 .collect();
             for seed in 0..self.seeds {
                 let split = data::split(&self.data, task, self.search.shots, seed)?;
@@ -84,12 +93,17 @@ impl PaperLm {
                 }
             }
             let budget = self.search.budget;
-            comparisons.push(Comparison { task: task.name.clone(), budget, entries });
+            let mut comparison =
+                Comparison { task: task.name.clone(), budget, entries, tested: None };
+            if let Some(count) = self.test {
+                self.test(&*service, task, count, &mut comparison)?;
+            }
+            comparisons.push(comparison);
         }
         drop(progress);
         let mut page = String::new();
         for comparison in &comparisons {
-            let (task, table) = (&comparison.task, comparison.table()?);
+            let (task, table) = (&comparison.task, comparison.table());
             let figure = folder.join(format!("fig-lm-{task}.svg"));
             std::fs::write(&figure, comparison.figure().to_file())
                 .with_context(|| format!("cannot write {}", figure.display()))?;
@@ -102,5 +116,39 @@ impl PaperLm {
             false => print(format!("{page}the page: {}", path.display()))?,
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Tries what was kept on rows of the test file, all prompts at once.
+    fn test(
+        &self,
+        service: &dyn BlackBox,
+        task: &Task,
+        count: usize,
+        comparison: &mut Comparison,
+    ) -> anyhow::Result<()> {
+        let all = data::read(&data::test_file(&self.data, task)?, task)?;
+        let rows: Vec<_> =
+            all.iter().step_by((all.len() / count).max(1)).take(count).cloned().collect();
+        let settings = self.search.settings(task.clone(), &self.algorithm[0], 0);
+        let panel = Panel::new(service, task, settings.position, &settings.base, &rows)?;
+        let wanted = Wanted { loss: settings.loss, logits: false };
+        let names = comparison.entries.iter().flat_map(|entry| {
+            (0..self.seeds).map(|seed| format!("{}-{}-{seed}", task.name, entry.algorithm))
+        });
+        let mut prompts = names
+            .map(|name| Ok(Prompt::load(&self.out.join("lm").join(name).join(PROMPT))?.numbers))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        let length = prompts.first().map_or(0, Vec::len);
+        prompts.push(vec![0.0; length]);
+        let mut scores =
+            panel.scores(&prompts, wanted)?.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let untuned = scores.pop().context("the service gave no scores")?;
+        let without = panel.score(Vec::new(), wanted)?;
+        comparison.tested = Some([without, untuned]);
+        for (entry, scores) in comparison.entries.iter_mut().zip(scores.chunks(self.seeds as usize))
+        {
+            entry.tested = scores.to_vec();
+        }
+        Ok(())
     }
 }

@@ -17,8 +17,9 @@ use std::process::ExitCode;
 
 /// Tune a prompt: minimize the loss over z, where the prompt is A z + p0
 ///
-/// Interrupt it, kill it: the same command goes on, and no call is made twice. The best prompt is
-/// DIR/prompt.safetensors, for `lm eval` and `lm predict`.
+/// Interrupt it, kill it: the same command goes on, and no call is made twice. Every --look-every calls
+/// the best prompt on the training texts is looked at on the development texts; the one that is best
+/// there is DIR/prompt.safetensors, for `lm eval` and `lm predict`.
 #[derive(Args)]
 pub(crate) struct Tune {
     /// The task: sst2, yelp, agnews, rte, or a TOML file
@@ -211,7 +212,8 @@ fn show(tuned: &Tuned) -> anyhow::Result<()> {
     row("none", &tuned.without);
     row("untuned", &tuned.untuned);
     if let Some(last) = tuned.looks.last() {
-        row("tuned", last);
+        row("best on training texts", last);
     }
+    row("kept: best on development texts", &tuned.kept);
     print(table)
 }
