@@ -71,8 +71,7 @@ class Embedding(_core.Embedding):
         return self.space.params(self.lift(y))
 
     def wrap(self, fun: Callable[..., Any]) -> Callable[..., Any]:
-        """A function on ``space`` as one of few coordinates. It can go to other processes if ``fun``
-        can."""
+        """A function on ``space`` as one of few coordinates; it can be pickled if ``fun`` can."""
         return functools.partial(_call, self, fun)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,5 +1,5 @@
 //! Models: what must hold whatever the weights. Parity with other implementations is in
-//! `peers/reference/lm_parity.py`.
+//! `peers/lm/parity.py`.
 #![allow(clippy::unwrap_used)]
 
 mod common;
