@@ -55,7 +55,7 @@ impl Comparison {
         let ends = || curves.iter().flat_map(|curve| &curve.samples);
         let low = ends().map(|sample| sample.low).fold(f64::INFINITY, f64::min);
         let high = ends().map(|sample| sample.high).fold(f64::NEG_INFINITY, f64::max);
-        let room = 0.05 * (high - low).max(1e-3);
+        let room = 0.05 * (high - low).max(0.1);
         Chart {
             title: title.to_string(),
             x_label: "calls".to_string(),
