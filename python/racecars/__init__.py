@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from racecars._core import METHODS, Candidate, SpaceExhausted, __version__
 from racecars._minimize import method, minimize
 from racecars._objective import Infeasible
+from racecars.embedding import Embedding
 from racecars.optimizer import Best, Optimizer
 from racecars.space import Choice, Integer, Real, Space
 
@@ -26,6 +27,7 @@ __all__ = [
     "Best",
     "Candidate",
     "Choice",
+    "Embedding",
     "Failure",
     "Infeasible",
     "Integer",

@@ -45,6 +45,18 @@ class Candidate:
     def code(self) -> NDArray[np.float64]:
         """The encoded point, of which `Optimizer.restore` makes the candidate anew."""
 
+class Embedding:
+    """A random subspace of a continuous space."""
+
+    def __new__(
+        cls, space: Space, dim: int, seed: int, through: NDArray[np.float64] | None = None
+    ) -> Self: ...
+    @property
+    def space(self) -> Space: ...
+    @property
+    def dimension(self) -> int: ...
+    def lift(self, y: NDArray[np.float64]) -> NDArray[np.float64]: ...
+
 class Record:
     """The counts of a run and the value of each evaluation, in the order told."""
 

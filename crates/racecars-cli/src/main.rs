@@ -53,6 +53,12 @@ enum Command {
     Paper(commands::paper::PaperCommand),
     Theory(Box<commands::theory::Theory>),
     Problem(commands::problem::Problem),
+    #[cfg(feature = "lm")]
+    #[command(subcommand)]
+    Lm(commands::lm::Lm),
+    /// Language models as a service: in a build with `--features lm`
+    #[cfg(not(feature = "lm"))]
+    Lm(commands::Without),
 }
 
 fn main() -> ExitCode {
@@ -71,6 +77,7 @@ fn main() -> ExitCode {
         Command::Paper(paper) => paper.run(),
         Command::Theory(theory) => theory.run(),
         Command::Problem(problem) => problem.run(),
+        Command::Lm(lm) => lm.run(),
     };
     match result {
         Ok(code) => code,

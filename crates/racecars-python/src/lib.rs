@@ -3,6 +3,7 @@
 //! - `space`: spaces, and points as arrays and dicts
 //! - `candidate`, `optimizer`: ask and tell
 //! - `settings`: an algorithm from its name and keyword options
+//! - `embedding`: many coordinates as few
 //! - `drive`, `record`: the loop that calls a Python function one point after the other
 //!
 //! Locks are held only while the core works, never while Python code runs, and waiting for one
@@ -10,6 +11,7 @@
 
 mod candidate;
 mod drive;
+mod embedding;
 mod error;
 mod optimizer;
 mod record;
@@ -25,6 +27,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<candidate::Candidate>()?;
     module.add_class::<optimizer::Optimizer>()?;
     module.add_class::<record::Record>()?;
+    module.add_class::<embedding::Embedding>()?;
     module.add("SpaceExhausted", module.py().get_type::<error::SpaceExhausted>())?;
     module.add("METHODS", Algorithm::NAMES.to_vec())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))

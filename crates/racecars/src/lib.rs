@@ -103,6 +103,7 @@
 //! - Bad input gets an [`Error`] that says what was wrong, where, and what is allowed.
 
 mod classify;
+mod embedding;
 mod error;
 pub mod optimizers;
 mod outcome;
@@ -111,6 +112,7 @@ pub mod run;
 pub mod space;
 pub mod theory;
 
+pub use embedding::{Embedded, Embedding, SequentialEmbedding};
 pub use error::{Error, ErrorKind, Result};
 pub use optimizers::cma_es::{CmaEs, Restarts};
 pub use optimizers::differential_evolution::{DifferentialEvolution, Strategy};

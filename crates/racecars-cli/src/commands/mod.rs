@@ -4,6 +4,8 @@ pub(crate) mod bench;
 pub(crate) mod by_hand;
 pub(crate) mod check;
 pub(crate) mod init;
+#[cfg(feature = "lm")]
+pub(crate) mod lm;
 mod measure;
 pub(crate) mod overhead;
 pub(crate) mod paper;
@@ -77,6 +79,25 @@ impl Tuning {
             }
         }
         Ok(())
+    }
+}
+
+/// What a build without language models says about them.
+#[cfg(not(feature = "lm"))]
+#[derive(Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Without {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _arguments: Vec<String>,
+}
+
+#[cfg(not(feature = "lm"))]
+impl Without {
+    pub(crate) fn run(self) -> anyhow::Result<std::process::ExitCode> {
+        bail!(
+            "this build has no language models, which take some minutes to compile: \
+             cargo run --release --features lm -- lm ..."
+        )
     }
 }
 

@@ -20,7 +20,11 @@ use std::process::ExitCode;
 /// gives the same files on every machine.
 #[derive(Args)]
 #[command(name = "paper")]
+#[cfg_attr(feature = "lm", command(args_conflicts_with_subcommands = true))]
 pub(crate) struct PaperCommand {
+    #[cfg(feature = "lm")]
+    #[command(subcommand)]
+    other: Option<Other>,
     /// The experiments; `shifted` is ours, with the optima away from the centre
     #[arg(value_name = "EXPERIMENT", default_value = ALL, value_parser = PossibleValuesParser::new(names()))]
     experiments: Vec<String>,
@@ -41,6 +45,13 @@ pub(crate) struct PaperCommand {
     json: bool,
 }
 
+/// Experiments that are not on synthetic functions.
+#[cfg(feature = "lm")]
+#[derive(clap::Subcommand)]
+enum Other {
+    Lm(Box<super::lm::paper::PaperLm>),
+}
+
 const ALL: &str = "all";
 
 fn names() -> Vec<&'static str> {
@@ -49,6 +60,10 @@ fn names() -> Vec<&'static str> {
 
 impl PaperCommand {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        #[cfg(feature = "lm")]
+        if let Some(Other::Lm(lm)) = self.other {
+            return lm.run();
+        }
         let paper = Paper {
             experiments: self.experiments(),
             scale: if self.quick { Scale::Quick } else { Scale::Full },

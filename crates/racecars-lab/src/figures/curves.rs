@@ -1,5 +1,5 @@
 //! Convergence curves: means with bands of spread, each labelled at its end with its name and what
-//! it came to, on a logarithmic axis.
+//! it came to, on a logarithmic axis or a linear one.
 
 use super::axis::Axis;
 use super::{FAINT, GRID, INK, Svg};
@@ -13,6 +13,8 @@ pub struct Chart {
     pub x_label: String,
     /// What runs upwards.
     pub y_label: String,
+    /// The ends of a linear axis upwards; none for a logarithmic one that fits the curves.
+    pub linear: Option<(f64, f64)>,
     /// The curves, the most important first.
     pub curves: Vec<Curve>,
 }
@@ -91,10 +93,14 @@ impl Chart {
     fn axes(&self) -> (Axis, Axis) {
         let samples = || self.curves.iter().flat_map(|curve| &curve.samples);
         let last = samples().map(|s| s.x).fold(1.0, f64::max);
+        let x = Axis::linear(0.0, last, LEFT, RIGHT);
+        if let Some((low, high)) = self.linear {
+            return (x, Axis::linear(low, high, BOTTOM, TOP));
+        }
         let low = samples().map(|s| s.low).fold(f64::INFINITY, f64::min);
         let high = samples().map(|s| s.high).fold(2.0 * FLOOR, f64::max);
         let low = low.clamp(FLOOR, high / 2.0);
-        (Axis::linear(0.0, last, LEFT, RIGHT), Axis::log(low / 1.1, high * 1.1, BOTTOM, TOP))
+        (x, Axis::log(low / 1.1, high * 1.1, BOTTOM, TOP))
     }
 
     fn draw_axes(&self, svg: &mut Svg, x: &Axis, y: &Axis) {
@@ -174,6 +180,7 @@ mod tests {
             title: "Sphere".into(),
             x_label: "evaluations".into(),
             y_label: "best".into(),
+            linear: None,
             curves: vec![curve],
         };
         let drawn = chart.draw().to_file();

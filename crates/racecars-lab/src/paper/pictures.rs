@@ -53,6 +53,7 @@ fn chart(panel: &Panel) -> Svg {
         title: format!("{}, n = {}", panel.title(), panel.dim),
         x_label: "evaluations".into(),
         y_label: "best value so far".into(),
+        linear: None,
         curves: panel.algorithms.iter().map(curve).collect(),
     }
     .draw()

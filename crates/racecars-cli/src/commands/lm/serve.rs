@@ -1,0 +1,64 @@
+//! `racecars lm serve`: a model behind HTTP.
+
+use super::{KEY, open};
+use crate::interrupt::on_interrupt;
+use crate::output::print;
+use clap::Args;
+use racecars_lm::wire::Limits;
+use racecars_lm::{Server, ServerSettings, Service};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Serve a model over HTTP: texts and prompts in, logits and losses out
+///
+/// If the environment has RACECARS_LM_KEY, requests must carry it: `Authorization: Bearer KEY`. Ctrl-C
+/// finishes what is under way. docs/lm.md has the protocol.
+#[derive(Args)]
+pub(crate) struct Serve {
+    /// The model: a GGUF file, a folder, or the name of a fetched one (smollm2)
+    #[arg(long, value_name = "FILE|DIR|NAME")]
+    model: String,
+    /// Where to listen; port 0 is any that is free
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8123")]
+    addr: SocketAddr,
+    /// How many requests may wait
+    #[arg(long, value_name = "N", default_value = "32")]
+    waiting: usize,
+    /// How long a request may take, in seconds
+    #[arg(long, value_name = "S", default_value = "300", value_parser = clap::value_parser!(u64).range(1..))]
+    timeout: u64,
+    /// The largest request, in MiB
+    #[arg(long, value_name = "M", default_value = "64", value_parser = clap::value_parser!(u16).range(1..))]
+    request_mib: u16,
+    /// How much memory the texts held may take, in MiB
+    #[arg(long, value_name = "M", default_value = "4096", value_parser = clap::value_parser!(u32).range(1..))]
+    held_mib: u32,
+}
+
+impl Serve {
+    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        let key = std::env::var(KEY).ok();
+        if !self.addr.ip().is_loopback() && key.is_none() {
+            eprintln!("warning: {} can be reached by others, and {KEY} is not set", self.addr);
+        }
+        let limits = Limits {
+            request_bytes: usize::from(self.request_mib) << 20,
+            held_bytes: (self.held_mib as usize) << 20,
+            ..Limits::default()
+        };
+        let cancel = on_interrupt()?;
+        let service = Arc::new(Service::new(open(&self.model)?, limits));
+        let timeout = Duration::from_secs(self.timeout);
+        let settings = ServerSettings { key, waiting: self.waiting, timeout };
+        let server = Server::start(service, self.addr, settings)?;
+        print(format!("http://{}", server.address()))?;
+        while !cancel.is_cancelled() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        eprintln!("finishing what is under way");
+        server.stop();
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,219 @@
+//! `racecars lm tune`: a prompt for a task.
+
+use super::Which;
+use crate::commands::{algorithms, at_least_one};
+use crate::interrupt::{INTERRUPTED, on_interrupt};
+use crate::output::{print, print_json, short, table};
+use crate::progress::Progress;
+use clap::Args;
+use racecars::Algorithm;
+use racecars_lm::{
+    Draw, Look, Loss, PROMPT, Position, ProjectionSettings, Task, TuneSettings, TuneStatus, Tuned,
+    data, tune,
+};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Tune a prompt: minimize the loss over z, where the prompt is A z + p0
+///
+/// Interrupt it, kill it: the same command goes on, and no call is made twice. Every --look-every calls
+/// the best prompt on the training texts is looked at on the development texts; the one that is best
+/// there is DIR/prompt.safetensors, for `lm eval` and `lm predict`.
+#[derive(Args)]
+pub(crate) struct Tune {
+    /// The task: sst2, yelp, agnews, rte, or a TOML file
+    #[arg(long, value_name = "NAME|FILE")]
+    task: String,
+    /// Its data: a folder with SHOTS-*/train.tsv and dev.tsv, or with a train.* to draw from
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    #[command(flatten)]
+    which: Which,
+    #[arg(long, value_name = "A", default_value = "race-cars", help = algorithms("The algorithm"))]
+    algorithm: Algorithm,
+    #[command(flatten)]
+    search: Search,
+    /// The seed of the split, the projection and the search
+    #[arg(long, value_name = "S", default_value = "0")]
+    seed: u64,
+    /// The folder of the journal and the prompt [default: lm-TASK-ALGORITHM-SEED]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is searched, and how.
+#[derive(Args)]
+pub(super) struct Search {
+    /// RACE-CARS as in the paper, where the region adapts itself if neither this nor --rho is given:
+    /// each shrink multiplies its width by this; the paper has 0.7 here
+    #[arg(long, value_name = "G")]
+    gamma: Option<f64>,
+    /// RACE-CARS as in the paper: the probability of a shrink at each step; the paper has 0.002 here
+    #[arg(long, value_name = "R")]
+    rho: Option<f64>,
+    /// The number of coordinates that are searched
+    #[arg(long, value_name = "N", default_value = "500", value_parser = at_least_one)]
+    dim: usize,
+    /// They are within ± this
+    #[arg(long, value_name = "B", default_value = "50")]
+    bound: f64,
+    /// The number of tokens of the prompt
+    #[arg(long, value_name = "N", default_value = "50", value_parser = at_least_one)]
+    prompt_tokens: usize,
+    /// The number of calls
+    #[arg(long, value_name = "T", default_value = "8000")]
+    pub(super) budget: u64,
+    /// The number of examples of each label
+    #[arg(long, value_name = "K", default_value = "16", value_parser = at_least_one)]
+    pub(super) shots: usize,
+    /// What is minimized: cross-entropy or hinge
+    #[arg(long, value_name = "L", default_value = "cross-entropy")]
+    loss: Loss,
+    /// Where the prompt stands: prefix (before all), or suffix (after the text, which a causal model then
+    /// runs only once)
+    #[arg(long, value_name = "P", default_value = "prefix")]
+    position: Position,
+    /// How A is drawn: normal, with deviation alpha * std / (sqrt(d) * sigma), or uniform
+    #[arg(long, value_name = "P", default_value = "normal")]
+    projection: Draw,
+    /// The scale of a normal projection
+    #[arg(long, value_name = "X", default_value = "1")]
+    alpha: f64,
+    /// How spread z is expected to be
+    #[arg(long, value_name = "X", default_value = "1")]
+    sigma: f64,
+    /// p0 is the embedding of this text, over and over [default: zero]
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    base: String,
+    /// How many candidates go into a request [default: 1 for race-cars and sracos, which learn from
+    /// each; else 8]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    batch: Option<usize>,
+    /// After how many calls the best prompt is looked at on the development texts
+    #[arg(long, value_name = "N", default_value = "50")]
+    look_every: u64,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    task: &'a str,
+    algorithm: &'a str,
+    seed: u64,
+    dim: usize,
+    prompt_tokens: usize,
+    budget: u64,
+    prompt: PathBuf,
+    #[serde(flatten)]
+    tuned: &'a Tuned,
+}
+
+impl Tune {
+    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        let search = &self.search;
+        let shrinks = matches!(self.algorithm, Algorithm::RaceCars(..));
+        if (search.gamma.is_some() || search.rho.is_some()) && !shrinks {
+            anyhow::bail!("--gamma and --rho are settings of race-cars, not of {}", self.algorithm);
+        }
+        let settings = search.settings(Task::find(&self.task)?, &self.algorithm, self.seed);
+        let split = data::split(&self.data, &settings.task, search.shots, self.seed)?;
+        let cancel = on_interrupt()?;
+        let service = self.which.open()?;
+        let folder = self.dir.clone().unwrap_or_else(|| {
+            format!("lm-{}-{}-{}", settings.task.name, settings.algorithm, self.seed).into()
+        });
+        let progress = Progress::new(search.budget);
+        let tuned = tune(&*service, &settings, &split, &folder, &cancel, |seen| {
+            progress.show(seen.calls, || status(seen));
+        })?;
+        drop(progress);
+        let prompt = folder.join(PROMPT);
+        if self.json {
+            print_json(&Report {
+                task: &settings.task.name,
+                algorithm: &settings.algorithm,
+                seed: self.seed,
+                dim: search.dim,
+                prompt_tokens: search.prompt_tokens,
+                budget: search.budget,
+                prompt,
+                tuned: &tuned,
+            })?;
+        } else {
+            show(&tuned)?;
+            print(format!("\nprompt  {}", prompt.display()))?;
+        }
+        Ok(match tuned.is_interrupted {
+            true => ExitCode::from(INTERRUPTED),
+            false => ExitCode::SUCCESS,
+        })
+    }
+}
+
+impl Search {
+    /// The settings of a tuning. Only RACE-CARS has gamma and rho.
+    pub(super) fn settings(&self, task: Task, algorithm: &Algorithm, seed: u64) -> TuneSettings {
+        let shrinks = matches!(algorithm, Algorithm::RaceCars(..));
+        TuneSettings {
+            task,
+            shots: self.shots,
+            seed,
+            algorithm: algorithm.name().to_string(),
+            gamma: self.gamma.filter(|_| shrinks),
+            rho: self.rho.filter(|_| shrinks),
+            dim: self.dim,
+            bound: self.bound,
+            prompt_tokens: self.prompt_tokens,
+            budget: self.budget,
+            batch: self.batch.unwrap_or_else(|| TuneSettings::natural_batch(algorithm)),
+            look_every: self.look_every,
+            loss: self.loss,
+            position: self.position,
+            projection: ProjectionSettings {
+                draw: self.projection,
+                alpha: self.alpha,
+                sigma: self.sigma,
+                seed,
+            },
+            base: self.base.clone(),
+        }
+    }
+}
+
+/// How a tuning goes, in a few words.
+pub(super) fn status(status: &TuneStatus) -> String {
+    let (calls, time) = status.session;
+    let rate = calls as f64 / time.as_secs_f64().max(1e-9);
+    let best = status.best.map_or("none yet".into(), |best| short(best.loss));
+    let dev = status
+        .look
+        .map_or(String::new(), |look| format!(" · dev {:.1} %", 100.0 * look.dev.accuracy));
+    format!("{}/s · loss {best}{dev}", short(rate))
+}
+
+fn show(tuned: &Tuned) -> anyhow::Result<()> {
+    let Tuned { model, data, calls, failures, seconds, .. } = tuned;
+    print(format!("{model} on {data}: {calls} calls in {seconds:.0} s, {failures} failed\n"))?;
+    let mut table =
+        table(&["prompt", "calls", "train loss", "accuracy", "dev loss", "accuracy"], 1);
+    let mut row = |name: &str, look: &Look| {
+        table.add_row([
+            name.to_string(),
+            look.calls.to_string(),
+            short(look.train.loss),
+            format!("{:.1} %", 100.0 * look.train.accuracy),
+            short(look.dev.loss),
+            format!("{:.1} %", 100.0 * look.dev.accuracy),
+        ]);
+    };
+    row("none", &tuned.without);
+    row("untuned", &tuned.untuned);
+    if let Some(last) = tuned.looks.last() {
+        row("best on training texts", last);
+    }
+    row("kept: best on development texts", &tuned.kept);
+    print(table)
+}

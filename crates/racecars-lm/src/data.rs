@@ -1,0 +1,294 @@
+//! Labelled texts from files: tables with a header (`.tsv`), JSON lines (`.jsonl`), and lines of a
+//! label and a text (anything else).
+
+use crate::error::{Error, Result};
+use crate::task::Task;
+use racecars::random::Random;
+use std::path::{Path, PathBuf};
+
+/// A text, or several by name, with its label's number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Example {
+    columns: Vec<(String, String)>,
+    /// The number of its label.
+    pub label: usize,
+}
+
+impl Example {
+    /// An example with these columns.
+    pub fn new(columns: Vec<(String, String)>, label: usize) -> Self {
+        Example { columns, label }
+    }
+
+    /// An example of one text, whatever its column is called.
+    pub fn of_text(text: &str) -> Self {
+        Example::new(vec![(ANY.to_string(), text.to_string())], 0)
+    }
+
+    pub(crate) fn column(&self, name: &str) -> Option<&str> {
+        let found = self.columns.iter().find(|(column, _)| column == name || column == ANY);
+        found.map(|(_, text)| &**text)
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|(name, _)| &**name)
+    }
+}
+
+/// The column of files that have but one and do not name it.
+const ANY: &str = "*";
+
+/// Reads a data file.
+pub fn read(path: &Path, task: &Task) -> Result<Vec<Example>> {
+    let text = std::fs::read_to_string(path).map_err(|error| Error::system("read", path, error))?;
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("");
+    let examples = match extension {
+        "tsv" => table(&text, task),
+        "jsonl" => json_lines(&text, task),
+        _ => plain_lines(&text, task),
+    };
+    let examples = examples.map_err(|error| error.within(path.display()))?;
+    match examples.is_empty() {
+        true => Err(Error::data(format!("{} has no examples", path.display()))),
+        false => Ok(examples),
+    }
+}
+
+/// The lines of a text that have anything in them, with their numbers.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty())
+}
+
+fn table(text: &str, task: &Task) -> Result<Vec<Example>> {
+    let mut lines = lines(text);
+    let header: Vec<&str> =
+        lines.next().map(|(_, line)| line.split('\t').collect()).unwrap_or_default();
+    let label = header
+        .iter()
+        .position(|name| *name == "label")
+        .ok_or_else(|| Error::data(format!("the header {header:?} has no column `label`")))?;
+    lines
+        .map(|(number, line)| {
+            let cells: Vec<&str> = line.split('\t').collect();
+            if cells.len() != header.len() {
+                return Err(Error::data(format!(
+                    "line {number} has {} columns, the header {}",
+                    cells.len(),
+                    header.len()
+                )));
+            }
+            let columns = header.iter().zip(&cells).enumerate().filter(|(i, _)| *i != label);
+            let columns = columns.map(|(_, (name, cell))| (name.to_string(), unescaped(cell)));
+            let label = at_line(number, task.label(cells[label]))?;
+            Ok(Example::new(columns.collect(), label))
+        })
+        .collect()
+}
+
+fn json_lines(text: &str, task: &Task) -> Result<Vec<Example>> {
+    let wrong = |number: usize, what: &str| Error::data(format!("line {number}: {what}"));
+    lines(text)
+        .map(|(number, line)| {
+            let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line)
+                .map_err(|error| wrong(number, &format!("not a JSON object: {error}")))?;
+            let label = match object.get("label") {
+                Some(serde_json::Value::String(label)) => label.clone(),
+                Some(serde_json::Value::Number(label)) => label.to_string(),
+                _ => return Err(wrong(number, "there is no `label`, a text or a number")),
+            };
+            let columns = object.iter().filter_map(|(name, value)| {
+                // SuperGLUE's names for what GLUE calls sentence1 and sentence2.
+                let name = match &**name {
+                    "premise" => "sentence1",
+                    "hypothesis" => "sentence2",
+                    name => name,
+                };
+                Some((name.to_string(), value.as_str()?.to_string()))
+            });
+            let columns = columns.filter(|(name, _)| name != "label").collect();
+            Ok(Example::new(columns, at_line(number, task.label(&label))?))
+        })
+        .collect()
+}
+
+fn plain_lines(text: &str, task: &Task) -> Result<Vec<Example>> {
+    lines(text)
+        .map(|(number, line)| {
+            let (label, text) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+            let label = at_line(number, task.label(label))?;
+            Ok(Example { label, ..Example::of_text(text) })
+        })
+        .collect()
+}
+
+fn at_line<T>(number: usize, result: Result<T>) -> Result<T> {
+    result.map_err(|error| error.within(format!("line {number}")))
+}
+
+/// Tables write line breaks within a text as `\n`.
+fn unescaped(cell: &str) -> String {
+    cell.replace("\\n", "\n")
+}
+
+/// A few-shot split: as many examples of each label to train on, and others to look at meanwhile.
+#[derive(Debug, Clone)]
+pub struct Split {
+    /// Where it is from.
+    pub source: String,
+    /// What the loss is computed on.
+    pub train: Vec<Example>,
+    /// What tells whether it learns or memorizes.
+    pub dev: Vec<Example>,
+}
+
+/// The folder of a task's data: `folder` itself, or the one in it that is called as the task is.
+fn folder_of(folder: &Path, task: &Task) -> PathBuf {
+    let within = folder.join(&task.name);
+    if within.is_dir() { within } else { folder.to_path_buf() }
+}
+
+/// Finds the split of so many shots and this seed: the seed-th of the folders `SHOTS-*` if there are
+/// any, with `train.tsv` and `dev.tsv` in it; else drawn from a file `train.*`.
+pub fn split(folder: &Path, task: &Task, shots: usize, seed: u64) -> Result<Split> {
+    let folder = folder_of(folder, task);
+    let names = names(&folder)?;
+    let start = format!("{shots}-");
+    let mut made: Vec<(u64, &String)> = (names.iter())
+        .filter_map(|name| Some((name.strip_prefix(&start)?.parse().ok()?, name)))
+        .collect();
+    made.sort_unstable();
+    if !made.is_empty() {
+        let source = folder.join(made[(seed % made.len() as u64) as usize].1);
+        let [train, dev] = ["train.tsv", "dev.tsv"].map(|name| read(&source.join(name), task));
+        return Ok(Split { source: source.display().to_string(), train: train?, dev: dev? });
+    }
+    let Some(name) = names.iter().find(|name| name.starts_with("train.")) else {
+        return Err(Error::data(format!(
+            "{} has neither folders {shots}-* with train.tsv and dev.tsv, nor a file train.*",
+            folder.display()
+        )));
+    };
+    let source = folder.join(name);
+    let (train, dev) = draw(read(&source, task)?, task, shots, seed)
+        .map_err(|error| error.within(source.display()))?;
+    Ok(Split { source: source.display().to_string(), train, dev })
+}
+
+/// Draws `shots` examples of each label, and as many others.
+fn draw(
+    examples: Vec<Example>,
+    task: &Task,
+    shots: usize,
+    seed: u64,
+) -> Result<(Vec<Example>, Vec<Example>)> {
+    let mut random = Random::stream(seed, 0x73_70_6c_69);
+    let mut examples = examples;
+    for i in (1..examples.len()).rev() {
+        examples.swap(i, random.index(i + 1));
+    }
+    let mut counts = vec![0; task.labels.len()];
+    let (mut train, mut dev) = (Vec::new(), Vec::new());
+    for example in examples {
+        let count = &mut counts[example.label];
+        *count += 1;
+        match *count {
+            n if n <= shots => train.push(example),
+            n if n <= 2 * shots => dev.push(example),
+            _ => {}
+        }
+    }
+    match counts.iter().position(|&count| count < 2 * shots) {
+        Some(label) => Err(Error::data(format!(
+            "label `{}` has {} examples; {shots} shots to train and as many to look at need {}",
+            task.labels[label],
+            counts[label],
+            2 * shots
+        ))),
+        None => Ok((train, dev)),
+    }
+}
+
+/// Finds the test file of a task's folder: `test.*`.
+pub fn test_file(folder: &Path, task: &Task) -> Result<PathBuf> {
+    let folder = folder_of(folder, task);
+    let names = names(&folder)?;
+    match names.iter().find(|name| name.starts_with("test.")) {
+        Some(name) => Ok(folder.join(name)),
+        None => Err(Error::data(format!("{} has no file test.*", folder.display()))),
+    }
+}
+
+fn names(folder: &Path) -> Result<Vec<String>> {
+    let entries =
+        std::fs::read_dir(folder).map_err(|error| Error::system("read", folder, error))?;
+    let mut names: Vec<_> =
+        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    names.sort();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(folder: &Path, name: &str, text: &str) {
+        std::fs::create_dir_all(folder.join(name).parent().unwrap()).unwrap();
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+
+    #[test]
+    fn all_kinds_of_files_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let (folder, sst2) = (folder.path(), Task::named("sst2").unwrap());
+        write(folder, "a.tsv", "sentence\tlabel\nbad\\nfilm\t0\n\ngood \"film\t1\n");
+        write(folder, "b.txt", "0 bad\n1 good film\n");
+        write(folder, "c.jsonl", "{\"sentence\": \"bad\", \"label\": 0, \"idx\": 3}\n");
+        let a = read(&folder.join("a.tsv"), &sst2).unwrap();
+        assert_eq!(a[0].column("sentence"), Some("bad\nfilm"));
+        assert_eq!((a[1].column("sentence"), a[1].label), (Some("good \"film"), 1));
+        let b = read(&folder.join("b.txt"), &sst2).unwrap();
+        assert_eq!((b[1].column("sentence"), b[1].label), (Some("good film"), 1));
+        let c = read(&folder.join("c.jsonl"), &sst2).unwrap();
+        assert_eq!((c[0].column("sentence"), c[0].label), (Some("bad"), 0));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_file_and_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let (folder, sst2) = (folder.path(), Task::named("sst2").unwrap());
+        for (name, text, message) in [
+            ("a.tsv", "sentence\tlabel\nbad\t0\ngood\t7\n", "line 3: label `7` is none of 0, 1"),
+            ("a.tsv", "sentence\tlabel\nbad\n", "line 2 has 1 columns, the header 2"),
+            ("a.tsv", "sentence\n", "has no column `label`"),
+            ("a.tsv", "sentence\tlabel\n", "has no examples"),
+            ("b.jsonl", "{\"label\": 0}\n[1]\n", "line 2: not a JSON object"),
+            ("c.txt", "\n2 x\n", "line 2: label `2`"),
+        ] {
+            write(folder, name, text);
+            let error = read(&folder.join(name), &sst2).unwrap_err().to_string();
+            assert!(error.contains(message) && error.contains(name), "{error}");
+        }
+    }
+
+    #[test]
+    fn splits_are_found_or_drawn() {
+        let folder = tempfile::tempdir().unwrap();
+        let (folder, sst2) = (folder.path(), Task::named("sst2").unwrap());
+        let table: String = (0..40).map(|i| format!("text {i}\t{}\n", i % 2)).collect();
+        write(folder, "sst2/train.tsv", &format!("sentence\tlabel\n{table}"));
+        let [one, again, other] = [1, 1, 2].map(|seed| split(folder, &sst2, 4, seed).unwrap());
+        assert_eq!((one.train.len(), one.dev.len()), (8, 8));
+        assert_eq!(one.train.iter().filter(|example| example.label == 1).count(), 4);
+        assert!(one.train.iter().all(|example| !one.dev.contains(example)));
+        assert_eq!(one.train, again.train);
+        assert_ne!(one.train, other.train);
+        assert!(split(folder, &sst2, 11, 1).is_err());
+
+        for seed in [13, 100] {
+            write(folder, &format!("sst2/4-{seed}/train.tsv"), "sentence\tlabel\na\t0\n");
+            write(folder, &format!("sst2/4-{seed}/dev.tsv"), "sentence\tlabel\nb\t1\n");
+        }
+        assert!(split(folder, &sst2, 4, 0).unwrap().source.ends_with("4-13"));
+        assert!(split(folder, &sst2, 4, 3).unwrap().source.ends_with("4-100"));
+    }
+}

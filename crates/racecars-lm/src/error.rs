@@ -1,0 +1,92 @@
+//! The crate's one error: a message for people and a kind to branch on.
+
+use std::fmt;
+use std::path::Path;
+
+/// What went wrong with a language model, its service, or the tuning of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+}
+
+/// The kinds of [`Error`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// What was asked cannot be done: wrong length, not a number, too long, settings out of range.
+    Input,
+    /// A batch that is not there.
+    Unknown,
+    /// The service is full, or slow, or going down; the same request may succeed later.
+    Busy,
+    /// The service wants an API key, or another one.
+    Unauthorized,
+    /// A model file that is damaged, or of a kind that is not supported.
+    Model,
+    /// A data file that cannot be read as such.
+    Data,
+    /// A journal or a prompt that is damaged, or another run's.
+    Journal,
+    /// The service could not be reached, or did not speak its language.
+    Network,
+    /// The disk or the system refused.
+    System,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, message: impl fmt::Display) -> Self {
+        Error { kind, message: message.to_string() }
+    }
+
+    pub(crate) fn input(message: impl fmt::Display) -> Self {
+        Error::new(ErrorKind::Input, message)
+    }
+
+    pub(crate) fn model(message: impl fmt::Display) -> Self {
+        Error::new(ErrorKind::Model, message)
+    }
+
+    pub(crate) fn data(message: impl fmt::Display) -> Self {
+        Error::new(ErrorKind::Data, message)
+    }
+
+    pub(crate) fn journal(message: impl fmt::Display) -> Self {
+        Error::new(ErrorKind::Journal, message)
+    }
+
+    pub(crate) fn network(message: impl fmt::Display) -> Self {
+        Error::new(ErrorKind::Network, message)
+    }
+
+    /// The system refused to do `what` (a verb in the infinitive) with `path`.
+    pub(crate) fn system(what: &str, path: &Path, error: impl fmt::Display) -> Self {
+        Error::new(ErrorKind::System, format!("cannot {what} {}: {error}", path.display()))
+    }
+
+    /// The same kind of error, with where it happened before the message.
+    pub(crate) fn within(self, place: impl fmt::Display) -> Self {
+        Error { message: format!("{place}: {}", self.message), ..self }
+    }
+
+    /// What kind of error this is.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+}
+
+impl From<racecars::Error> for Error {
+    fn from(error: racecars::Error) -> Self {
+        Error::input(error)
+    }
+}
+
+impl From<candle_core::Error> for Error {
+    fn from(error: candle_core::Error) -> Self {
+        Error::model(error)
+    }
+}
+
+/// The crate's result type.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

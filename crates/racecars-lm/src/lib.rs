@@ -1,0 +1,33 @@
+//! Language models as a service, and the tuning of their prompts with racecars.
+//!
+//! The paper's second experiment, after Sun et al. 2022, "Black-Box Tuning for
+//! Language-Model-as-a-Service": a service holds a pretrained model and answers with logits; its user
+//! sends texts and a continuous prompt, A z + p0 with a fixed random matrix A, and minimizes the loss
+//! over z.
+
+mod client;
+mod comparison;
+pub mod data;
+mod error;
+pub mod fetch;
+pub mod loss;
+pub mod model;
+mod panel;
+pub mod projection;
+mod server;
+pub mod service;
+pub mod task;
+mod tune;
+pub mod wire;
+
+pub use client::Client;
+pub use comparison::{Comparison, Entry};
+pub use error::{Error, ErrorKind, Result};
+pub use loss::{Loss, Score};
+pub use model::{Batch, Info, Kind, Model, Statistics, Text};
+pub use panel::Panel;
+pub use projection::{Draw, Projection, ProjectionSettings};
+pub use server::{Server, ServerSettings};
+pub use service::{BlackBox, Service};
+pub use task::{Position, Task};
+pub use tune::{JOURNAL, Look, Origin, PROMPT, Prompt, TuneSettings, TuneStatus, Tuned, tune};

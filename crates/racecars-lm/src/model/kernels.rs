@@ -1,0 +1,452 @@
+//! What a transformer does between its matrix products, on packed rows of `f32`. The loops are written
+//! so that the compiler vectorizes them, and compiled for every kind of vector instruction (`pulp`). For
+//! that they must be inlined where they are dispatched, which closures are not always: hence the types.
+
+use pulp::{Arch, NullaryFnOnce};
+use rayon::prelude::*;
+
+/// Root mean square norm of each row of `width` numbers, times `weight`.
+pub(super) fn rms_norm(x: &[f32], weight: &[f32], epsilon: f32) -> Vec<f32> {
+    let mut out = vec![0.0; x.len()];
+    Arch::new().dispatch(Norm { x, weight, epsilon, out: &mut out });
+    out
+}
+
+struct Norm<'a> {
+    x: &'a [f32],
+    weight: &'a [f32],
+    epsilon: f32,
+    out: &'a mut [f32],
+}
+
+impl NullaryFnOnce for Norm<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let width = self.weight.len();
+        for (row, out) in self.x.chunks_exact(width).zip(self.out.chunks_exact_mut(width)) {
+            let scale = 1.0 / (dot(row, row) / width as f32 + self.epsilon).sqrt();
+            for ((out, x), weight) in out.iter_mut().zip(row).zip(self.weight) {
+                *out = x * scale * weight;
+            }
+        }
+    }
+}
+
+/// Each row less its mean, over its standard deviation, times `weight`, plus `bias`.
+pub(super) fn layer_norm(x: &[f32], weight: &[f32], bias: &[f32], epsilon: f32) -> Vec<f32> {
+    let mut out = vec![0.0; x.len()];
+    Arch::new().dispatch(FullNorm { x, weight, bias, epsilon, out: &mut out });
+    out
+}
+
+struct FullNorm<'a> {
+    x: &'a [f32],
+    weight: &'a [f32],
+    bias: &'a [f32],
+    epsilon: f32,
+    out: &'a mut [f32],
+}
+
+impl NullaryFnOnce for FullNorm<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let width = self.weight.len();
+        for (row, out) in self.x.chunks_exact(width).zip(self.out.chunks_exact_mut(width)) {
+            let mean = row.iter().sum::<f32>() / width as f32;
+            for (out, x) in out.iter_mut().zip(row) {
+                *out = x - mean;
+            }
+            let scale = 1.0 / (dot(out, out) / width as f32 + self.epsilon).sqrt();
+            for ((out, weight), bias) in out.iter_mut().zip(self.weight).zip(self.bias) {
+                *out = (*out * scale).mul_add(*weight, *bias);
+            }
+        }
+    }
+}
+
+/// x times the share of a standard normal distribution below x.
+pub(super) fn gelu(x: &[f32]) -> Vec<f32> {
+    const AT_ONCE: usize = 1 << 12;
+    let mut out = vec![0.0; x.len()];
+    let arch = Arch::new();
+    (x.par_chunks(AT_ONCE).zip(out.par_chunks_mut(AT_ONCE)))
+        .for_each(|(x, out)| arch.dispatch(Gelu { x, out }));
+    out
+}
+
+struct Gelu<'a> {
+    x: &'a [f32],
+    out: &'a mut [f32],
+}
+
+impl NullaryFnOnce for Gelu<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        for (out, x) in self.out.iter_mut().zip(self.x) {
+            *out = 0.5 * x * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2));
+        }
+    }
+}
+
+/// `silu(gate) * up`, where each row has its `width` gates first and then as many ups.
+pub(super) fn gated(x: &[f32], width: usize) -> Vec<f32> {
+    let mut out = vec![0.0; x.len() / 2];
+    let arch = Arch::new();
+    (x.par_chunks_exact(2 * width).zip(out.par_chunks_exact_mut(width)))
+        .for_each(|(row, out)| arch.dispatch(Gates { row, out }));
+    out
+}
+
+struct Gates<'a> {
+    row: &'a [f32],
+    out: &'a mut [f32],
+}
+
+impl NullaryFnOnce for Gates<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let (gates, ups) = self.row.split_at(self.out.len());
+        for ((out, gate), up) in self.out.iter_mut().zip(gates).zip(ups) {
+            *out = gate / (1.0 + exp(-gate)) * up;
+        }
+    }
+}
+
+/// `x += y`.
+pub(super) fn add(x: &mut [f32], y: &[f32]) {
+    x.iter_mut().zip(y).for_each(|(x, y)| *x += y);
+}
+
+/// Angles of rotary position embeddings: cosine and sine per position and pair of coordinates.
+pub(super) struct Rotation {
+    pairs: usize,
+    cos: Vec<f32>,
+    sin: Vec<f32>,
+}
+
+impl Rotation {
+    /// For positions up to `context`, and heads of which the first `width` coordinates turn.
+    pub(super) fn new(context: usize, width: usize, base: f64) -> Self {
+        let pairs = width / 2;
+        let angles = (0..context).flat_map(|position| {
+            (0..pairs).map(move |i| position as f64 * base.powf(-2.0 * i as f64 / width as f64))
+        });
+        let (cos, sin) = angles.map(|angle| (angle.cos() as f32, angle.sin() as f32)).unzip();
+        Rotation { pairs, cos, sin }
+    }
+
+    /// Turns the neighbouring coordinates of one head at a position, as GGUF files order them.
+    #[inline(always)]
+    fn turn(&self, head: &mut [f32], position: usize) {
+        let angles = position * self.pairs..(position + 1) * self.pairs;
+        let (cos, sin) = (&self.cos[angles.clone()], &self.sin[angles]);
+        for ((pair, cos), sin) in head.chunks_exact_mut(2).zip(cos).zip(sin) {
+            (pair[0], pair[1]) = (pair[0] * cos - pair[1] * sin, pair[0] * sin + pair[1] * cos);
+        }
+    }
+}
+
+/// How many heads there are, and how wide each is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Heads {
+    pub(super) queries: usize,
+    /// Heads of keys and values, each shared by as many heads of queries.
+    pub(super) keys: usize,
+    pub(super) width: usize,
+}
+
+impl Heads {
+    /// The width of a row of queries, keys and values.
+    pub(super) fn row(&self) -> usize {
+        (self.queries + 2 * self.keys) * self.width
+    }
+
+    pub(super) fn query_row(&self) -> usize {
+        self.queries * self.width
+    }
+
+    pub(super) fn key_row(&self) -> usize {
+        self.keys * self.width
+    }
+}
+
+/// Keys and values of earlier tokens, of one layer: a row per token.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Past {
+    pub(super) keys: Vec<f32>,
+    pub(super) values: Vec<f32>,
+}
+
+/// A piece of a sequence among packed rows.
+#[derive(Debug, Clone)]
+pub(super) struct Piece {
+    /// The position of its first token in the sequence.
+    pub(super) position: usize,
+    /// How many tokens it has.
+    pub(super) length: usize,
+    /// Which rows of the past are the tokens before.
+    pub(super) past: std::ops::Range<usize>,
+}
+
+/// Turns queries and keys to their positions, in place.
+pub(super) fn rotate(rows: &mut [f32], pieces: &[Piece], heads: Heads, rotation: &Rotation) {
+    let turned = heads.query_row() + heads.key_row();
+    let positions = pieces.iter().flat_map(|piece| (0..piece.length).map(|i| piece.position + i));
+    for (row, position) in rows.chunks_exact_mut(heads.row()).zip(positions) {
+        for head in row[..turned].chunks_exact_mut(heads.width) {
+            rotation.turn(head, position);
+        }
+    }
+}
+
+/// What a token sees of its piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// Itself and what stands before it.
+    Before,
+    /// All of it.
+    All,
+}
+
+/// Attention: each token of a piece sees the piece's past, and of the piece what `sight` says.
+/// `rows` has queries, keys and values side by side.
+pub(super) fn attend(
+    rows: &[f32],
+    pieces: &[Piece],
+    heads: Heads,
+    past: &Past,
+    sight: Sight,
+) -> Vec<f32> {
+    let (row, out_row) = (heads.row(), heads.query_row());
+    let mut out = vec![0.0; rows.len() / row * out_row];
+    let mut jobs = Vec::with_capacity(pieces.len());
+    let (mut rows, mut rest) = (rows, &mut out[..]);
+    for piece in pieces {
+        let (now, later) = rows.split_at(piece.length * row);
+        let (mine, others) = std::mem::take(&mut rest).split_at_mut(piece.length * out_row);
+        jobs.push((piece, now, mine));
+        (rows, rest) = (later, others);
+    }
+    let arch = Arch::new();
+    jobs.into_par_iter().for_each(|(piece, rows, out)| {
+        arch.dispatch(Attention { rows, piece, heads, past, sight, out });
+    });
+    out
+}
+
+struct Attention<'a> {
+    rows: &'a [f32],
+    piece: &'a Piece,
+    heads: Heads,
+    past: &'a Past,
+    sight: Sight,
+    out: &'a mut [f32],
+}
+
+impl NullaryFnOnce for Attention<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        attend_piece(self);
+    }
+}
+
+#[inline(always)]
+fn attend_piece(attention: Attention<'_>) {
+    let Attention { rows, piece, heads, past, sight, out } = attention;
+    let Heads { queries, keys, width } = heads;
+    let scale = 1.0 / (width as f32).sqrt();
+    let past_row = heads.key_row();
+    let past_rows = piece.past.start * past_row..piece.past.end * past_row;
+    let (past_keys, past_values) = (&past.keys[past_rows.clone()], &past.values[past_rows]);
+    let mut weights = Vec::with_capacity(piece.past.len() + piece.length);
+    for (i, out) in out.chunks_exact_mut(heads.query_row()).enumerate() {
+        let own = match sight {
+            Sight::Before => &rows[..(i + 1) * heads.row()],
+            Sight::All => rows,
+        };
+        let query_row = &rows[i * heads.row()..];
+        for head in 0..queries {
+            let shared = head / (queries / keys) * width;
+            let query = &query_row[head * width..(head + 1) * width];
+            let (key_at, value_at) =
+                (heads.query_row() + shared, heads.query_row() + past_row + shared);
+            weights.clear();
+            for row in past_keys.chunks_exact(past_row) {
+                weights.push(scale * dot(query, &row[shared..shared + width]));
+            }
+            for row in own.chunks_exact(heads.row()) {
+                weights.push(scale * dot(query, &row[key_at..key_at + width]));
+            }
+            softmax(&mut weights);
+            let out = &mut out[head * width..(head + 1) * width];
+            let (before, now) = weights.split_at(piece.past.len());
+            for (weight, row) in before.iter().zip(past_values.chunks_exact(past_row)) {
+                add_weighted(out, *weight, &row[shared..shared + width]);
+            }
+            for (weight, row) in now.iter().zip(own.chunks_exact(heads.row())) {
+                add_weighted(out, *weight, &row[value_at..value_at + width]);
+            }
+        }
+    }
+}
+
+/// `out += weight * x`.
+#[inline(always)]
+fn add_weighted(out: &mut [f32], weight: f32, x: &[f32]) {
+    for (out, x) in out.iter_mut().zip(x) {
+        *out = x.mul_add(weight, *out);
+    }
+}
+
+#[inline(always)]
+fn softmax(x: &mut [f32]) {
+    let most = x.iter().fold(f32::NEG_INFINITY, |most, &x| most.max(x));
+    let mut sum = 0.0;
+    for x in x.iter_mut() {
+        *x = exp(*x - most);
+        sum += *x;
+    }
+    x.iter_mut().for_each(|x| *x /= sum);
+}
+
+/// The scalar product, in sixteen partial sums.
+#[inline(always)]
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    const LANES: usize = 16;
+    let mut sums = [0.0_f32; LANES];
+    let (mut a_chunks, mut b_chunks) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    for (a, b) in (&mut a_chunks).zip(&mut b_chunks) {
+        for lane in 0..LANES {
+            sums[lane] = a[lane].mul_add(b[lane], sums[lane]);
+        }
+    }
+    let rest = a_chunks.remainder().iter().zip(b_chunks.remainder()).map(|(a, b)| a * b);
+    sums.iter().sum::<f32>() + rest.sum::<f32>()
+}
+
+/// The scalar products of a row with others.
+pub(super) fn dots<'a>(row: &[f32], others: impl Iterator<Item = &'a [f32]>) -> Vec<f32> {
+    others.map(|other| row.iter().zip(other).map(|(a, b)| a * b).sum()).collect()
+}
+
+/// The exponential to within two units in the last place (the polynomial of Cephes' `expf`); beyond
+/// ±87 it stays at what it is there. NaN stays NaN.
+#[inline(always)]
+fn exp(x: f32) -> f32 {
+    // Adding 1.5 * 2^23 rounds to an integer, which the low bits then hold.
+    const ROUND: f32 = 12_582_912.0;
+    let x = x.clamp(-87.0, 87.0);
+    let shifted = x.mul_add(std::f32::consts::LOG2_E, ROUND);
+    let n = shifted - ROUND;
+    let r = n.mul_add(2.121_944_4e-4, n.mul_add(-0.693_359_4, x));
+    let p = 1.987_569_1e-4_f32
+        .mul_add(r, 1.398_199_9e-3)
+        .mul_add(r, 8.333_452e-3)
+        .mul_add(r, 4.166_579_6e-2)
+        .mul_add(r, 1.666_666_5e-1)
+        .mul_add(r, 0.5);
+    let power = f32::from_bits((shifted.to_bits() << 23).wrapping_add(127 << 23));
+    (p * r * r + r + 1.0) * power
+}
+
+/// The error function to within 2e-7 (Abramowitz and Stegun 1964, formula 7.1.26).
+#[inline(always)]
+fn erf(x: f32) -> f32 {
+    let size = x.abs();
+    let t = 1.0 / 0.327_591_1_f32.mul_add(size, 1.0);
+    let p = 1.061_405_4_f32
+        .mul_add(t, -1.453_152_1)
+        .mul_add(t, 1.421_413_8)
+        .mul_add(t, -0.284_496_74)
+        .mul_add(t, 0.254_829_6);
+    (1.0 - p * t * exp(-size * size)).copysign(x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exponential_is_right_to_two_units_in_the_last_place() {
+        for i in -8700..=8700 {
+            let x = i as f32 / 100.0;
+            let exact = f64::from(x).exp();
+            let error = (f64::from(exp(x)) - exact).abs() / exact;
+            assert!(error < 2.5e-7, "{x}: {error}");
+        }
+        assert!(exp(f32::NAN).is_nan());
+        assert_eq!(exp(-1e30), exp(-87.0));
+    }
+
+    /// Attention as the formula has it, in `f64`, for one head.
+    #[test]
+    fn a_piece_with_its_past_attends_as_the_whole_does() {
+        let heads = Heads { queries: 4, keys: 2, width: 6 };
+        let mut random = racecars::random::Random::new(1);
+        let mut rows: Vec<f32> = (0..7 * heads.row()).map(|_| random.normal() as f32).collect();
+        let rotation = Rotation::new(16, 6, 1e4);
+        let whole = [Piece { position: 0, length: 7, past: 0..0 }];
+        rotate(&mut rows, &whole, heads, &rotation);
+        let out = attend(&rows, &whole, heads, &Past::default(), Sight::Before);
+
+        let keys = |row: &[f32]| row[24..36].to_vec();
+        let values = |row: &[f32]| row[36..48].to_vec();
+        let past = Past {
+            keys: rows.chunks(48).take(4).flat_map(keys).collect(),
+            values: rows.chunks(48).take(4).flat_map(values).collect(),
+        };
+        let later = [Piece { position: 4, length: 3, past: 0..4 }];
+        assert_eq!(attend(&rows[4 * 48..], &later, heads, &past, Sight::Before), out[4 * 24..]);
+        // The last token sees all in either case, and others then see what comes after them.
+        let all = attend(&rows, &whole, heads, &Past::default(), Sight::All);
+        assert_eq!(all[6 * 24..], out[6 * 24..]);
+        assert_ne!(all[5 * 24..6 * 24], out[5 * 24..6 * 24]);
+
+        // Head 3 of token 5, which shares the keys of head 1.
+        let query = &rows[5 * 48 + 18..5 * 48 + 24];
+        let product = |a: &[f32], b: &[f32]| -> f64 {
+            a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+        };
+        let weights: Vec<f64> = (0..=5)
+            .map(|t| (product(query, &rows[t * 48 + 30..t * 48 + 36]) / 6f64.sqrt()).exp())
+            .collect();
+        let sum: f64 = weights.iter().sum();
+        for i in 0..6 {
+            let value = (0..=5).map(|t| weights[t] * f64::from(rows[t * 48 + 42 + i]) / sum);
+            let error = value.sum::<f64>() - f64::from(out[5 * 24 + 18 + i]);
+            assert!(error.abs() < 1e-5, "{error}");
+        }
+    }
+
+    #[test]
+    fn norms_and_gates_are_as_their_formulas_have_them() {
+        let x: Vec<f32> = (0..40).map(|i| (i as f32 - 17.0) / 5.0).collect();
+        let weight: Vec<f32> = (0..20).map(|i| 1.0 + i as f32 / 10.0).collect();
+        let normed = rms_norm(&x, &weight, 1e-5);
+        let square: f32 = x[20..].iter().map(|x| x * x).sum::<f32>() / 20.0;
+        assert!((normed[23] - x[23] / (square + 1e-5).sqrt() * weight[3]).abs() < 1e-6);
+        let bias = vec![0.25; 20];
+        let normed = layer_norm(&x, &weight, &bias, 1e-5);
+        let mean: f32 = x[20..].iter().sum::<f32>() / 20.0;
+        let variance: f32 = x[20..].iter().map(|x| (x - mean).powi(2)).sum::<f32>() / 20.0;
+        let expected = (x[23] - mean) / (variance + 1e-5).sqrt() * weight[3] + 0.25;
+        assert!((normed[23] - expected).abs() < 1e-5);
+        // From a table of the normal distribution.
+        for (x, below) in [(0.0, 0.5), (1.0, 0.841_344_7), (-0.5, 0.308_537_5), (2.5, 0.993_790_3)]
+        {
+            assert!((gelu(&[x])[0] - x * below).abs() < 1e-6, "{x}");
+        }
+        let out = gated(&x, 10);
+        assert!((out[13] - x[23] / (1.0 + (-x[23]).exp()) * x[33]).abs() < 1e-5);
+    }
+}

@@ -1,0 +1,185 @@
+//! Matrix products with weights that stay.
+//!
+//! The weights are packed once, into panels of as many outputs as two vectors hold; a panel is then
+//! multiplied with tiles of up to twelve rows, whose sums stay in the processor's registers. Every sum
+//! is taken in the same order, however many rows and threads there are.
+
+use pulp::bytemuck::cast_slice;
+use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
+
+/// A linear map.
+pub(super) struct Linear {
+    /// Panel after panel; in each, the weights of its outputs for every input in turn.
+    panels: Vec<f32>,
+    /// The number of outputs of a panel. Those beyond `outputs` have weights of zero.
+    width: usize,
+    inputs: usize,
+    outputs: usize,
+    /// A number per output, or nothing.
+    bias: Vec<f32>,
+}
+
+/// The most rows of a tile; the others are of 4 and 8.
+const MOST_ROWS: usize = 12;
+
+impl Linear {
+    /// From a weight of outputs times inputs, and a bias of outputs or nothing.
+    pub(super) fn new(weight: &[f32], inputs: usize, bias: Vec<f32>) -> Self {
+        let outputs = weight.len() / inputs;
+        let width = Arch::new().dispatch(PanelWidth);
+        let mut panels = vec![0.0; outputs.next_multiple_of(width) * inputs];
+        for (output, row) in weight.chunks_exact(inputs).enumerate() {
+            let panel = &mut panels[output / width * width * inputs..][..width * inputs];
+            for (weights, x) in panel.chunks_exact_mut(width).zip(row) {
+                weights[output % width] = *x;
+            }
+        }
+        Linear { panels, width, inputs, outputs, bias }
+    }
+
+    /// The outputs for packed rows of inputs. Threads share the rows.
+    pub(super) fn apply(&self, rows: &[f32]) -> Vec<f32> {
+        let count = rows.len() / self.inputs;
+        let mut out = vec![0.0; count * self.outputs];
+        let share = count.div_ceil(rayon::current_num_threads()).next_multiple_of(4).max(4);
+        let arch = Arch::new();
+        (rows.par_chunks(share * self.inputs).zip(out.par_chunks_mut(share * self.outputs)))
+            .for_each(|(rows, out)| arch.dispatch(Product { linear: self, rows, out }));
+        out
+    }
+}
+
+struct PanelWidth;
+
+impl WithSimd for PanelWidth {
+    type Output = usize;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> usize {
+        2 * S::F32_LANES
+    }
+}
+
+struct Product<'a> {
+    linear: &'a Linear,
+    rows: &'a [f32],
+    out: &'a mut [f32],
+}
+
+impl WithSimd for Product<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Linear { panels, width, inputs, outputs, bias } = self.linear;
+        let most = if S::REGISTER_COUNT >= 32 { MOST_ROWS } else { 4 };
+        let tiles: Vec<Tile> = (self.rows.chunks(most * inputs).enumerate())
+            .map(|(i, rows)| Tile::new(i * most, rows, *inputs))
+            .collect();
+        for (i, panel) in panels.chunks_exact(width * inputs).enumerate() {
+            let columns = i * width..((i + 1) * width).min(*outputs);
+            for tile in &tiles {
+                let mut write = |row: usize, sums: &[f32]| {
+                    let row = &mut self.out[(tile.from + row) * outputs..][..*outputs];
+                    let row = &mut row[columns.clone()];
+                    row.copy_from_slice(&sums[..row.len()]);
+                    if !bias.is_empty() {
+                        row.iter_mut().zip(&bias[columns.clone()]).for_each(|(x, b)| *x += b);
+                    }
+                };
+                match tile.size {
+                    4 => multiply::<S, 4>(simd, tile, panel, &mut write),
+                    8 => multiply::<S, 8>(simd, tile, panel, &mut write),
+                    _ => multiply::<S, MOST_ROWS>(simd, tile, panel, &mut write),
+                }
+            }
+        }
+    }
+}
+
+/// Rows, transposed: for every input the numbers of all rows. Zeros fill up to the tile's size.
+struct Tile {
+    x: Vec<f32>,
+    size: usize,
+    /// Which rows these are.
+    from: usize,
+    count: usize,
+}
+
+impl Tile {
+    fn new(from: usize, rows: &[f32], inputs: usize) -> Self {
+        let count = rows.len() / inputs;
+        let size = count.next_multiple_of(4);
+        let mut x = vec![0.0; size * inputs];
+        for (i, row) in rows.chunks_exact(inputs).enumerate() {
+            for (place, number) in x[i..].iter_mut().step_by(size).zip(row) {
+                *place = *number;
+            }
+        }
+        Tile { x, size, from, count }
+    }
+}
+
+/// A tile times a panel; `write` gets the sums of each row.
+#[inline(always)]
+fn multiply<S: Simd, const ROWS: usize>(
+    simd: S,
+    tile: &Tile,
+    panel: &[f32],
+    write: &mut impl FnMut(usize, &[f32]),
+) {
+    let weights: &[S::f32s] = cast_slice(panel);
+    let mut sums = [[simd.splat_f32s(0.0); 2]; ROWS];
+    let (weights, x) = (weights.as_chunks::<2>().0, tile.x.as_chunks::<ROWS>().0);
+    for ([left, right], x) in weights.iter().zip(x) {
+        for (sums, x) in sums.iter_mut().zip(x) {
+            let x = simd.splat_f32s(*x);
+            sums[0] = simd.mul_add_f32s(x, *left, sums[0]);
+            sums[1] = simd.mul_add_f32s(x, *right, sums[1]);
+        }
+    }
+    for (row, sums) in sums.iter().take(tile.count).enumerate() {
+        write(row, cast_slice(sums));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use racecars::random::Random;
+
+    #[test]
+    fn products_are_those_of_the_formula_whatever_the_shape() {
+        let mut random = Random::new(1);
+        for (count, inputs, outputs) in
+            [(1, 1, 1), (3, 7, 33), (5, 16, 32), (12, 40, 31), (29, 5, 70), (64, 33, 100)]
+        {
+            let mut numbers =
+                |count: usize| -> Vec<f32> { (0..count).map(|_| random.normal() as f32).collect() };
+            let (weight, bias, x) =
+                (numbers(outputs * inputs), numbers(outputs), numbers(count * inputs));
+            let out = Linear::new(&weight, inputs, bias.clone()).apply(&x);
+            assert_eq!(out.len(), count * outputs);
+            for (i, out) in out.iter().enumerate() {
+                let (row, output) = (i / outputs, i % outputs);
+                let x = &x[row * inputs..][..inputs];
+                let products = x.iter().zip(&weight[output * inputs..]).map(|(x, w)| x * w);
+                let exact = products.map(f64::from).sum::<f64>() + f64::from(bias[output]);
+                assert!((f64::from(*out) - exact).abs() < 1e-4, "{out} {exact}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_has_the_same_product_among_any_others() {
+        let mut random = Random::new(2);
+        let mut numbers =
+            |count: usize| -> Vec<f32> { (0..count).map(|_| random.normal() as f32).collect() };
+        let (linear, x) = (Linear::new(&numbers(50 * 20), 20, vec![]), numbers(31 * 20));
+        let all = linear.apply(&x);
+        for (row, all) in x.chunks(20).zip(all.chunks(50)) {
+            assert_eq!(linear.apply(row), all);
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! The service on the wire: HTTP with JSON, and a binary form for prompts.
+//!
+//! | request | answer |
+//! |---|---|
+//! | `GET /health` | `{"status":"ok"}` |
+//! | `GET /metrics` | counters, in Prometheus' text form |
+//! | `GET /v1/model` | [`Description`](crate::wire::Description) |
+//! | `POST /v1/batches` with [`Upload`] | [`Uploaded`](crate::wire::Uploaded) |
+//! | `POST /v1/batches/{batch}/evaluate` with [`Evaluate`], or binary | [`Evaluated`] |
+//! | `DELETE /v1/batches/{batch}` | nothing |
+//!
+//! What is wrong with a request is said in a [`Refusal`]. One request at a time is computed, since each
+//! uses all cores; so many others wait, and more are refused.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::service::{BlackBox, Service};
+use crate::wire::{BinaryQuery, Evaluate, Evaluated, Reason, Refusal, Upload, Wanted};
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
+use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post};
+use axum::{Json, Router};
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::JoinHandle;
+
+/// How a server behaves.
+#[derive(Debug, Clone)]
+pub struct ServerSettings {
+    /// Who does not send this key is refused.
+    pub key: Option<String>,
+    /// How many requests may wait or be computed at a time.
+    pub waiting: usize,
+    /// How long a request may take, from its first byte.
+    pub timeout: Duration,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        ServerSettings { key: None, waiting: 32, timeout: Duration::from_secs(300) }
+    }
+}
+
+/// How long a server that stops waits for what is under way.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// A running server. It stops when dropped.
+pub struct Server {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    task: Option<JoinHandle<std::io::Result<()>>>,
+    runtime: Option<Runtime>,
+}
+
+struct Shared {
+    service: Arc<Service>,
+    key: Option<[u8; 32]>,
+    timeout: Duration,
+    /// Who may wait, and who is computed.
+    queue: Arc<Semaphore>,
+    turn: Arc<Semaphore>,
+    /// Answers by the hundred of their status: 1xx to 5xx.
+    answers: [AtomicU64; 5],
+}
+
+type Door = State<Arc<Shared>>;
+
+impl Server {
+    /// Serves at `address`; port 0 is any that is free.
+    pub fn start(
+        service: Arc<Service>,
+        address: SocketAddr,
+        settings: ServerSettings,
+    ) -> Result<Self> {
+        let refuse = |error: std::io::Error| {
+            Error::new(ErrorKind::System, format!("cannot serve at {address}: {error}"))
+        };
+        if settings.key.as_ref().is_some_and(String::is_empty) {
+            return Err(Error::input("the API key is empty"));
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("lm-serve")
+            .enable_all()
+            .build()
+            .map_err(refuse)?;
+        let listener = runtime.block_on(tokio::net::TcpListener::bind(address)).map_err(refuse)?;
+        let address = listener.local_addr().map_err(refuse)?;
+        let shared = Arc::new(Shared {
+            service,
+            key: settings.key.map(|key| digest(&key)),
+            timeout: settings.timeout,
+            queue: Arc::new(Semaphore::new(settings.waiting.max(1))),
+            turn: Arc::new(Semaphore::new(1)),
+            answers: Default::default(),
+        });
+        let (stop, stopped) = oneshot::channel::<()>();
+        let router = router(shared);
+        let task = runtime.spawn(async move {
+            let serve = axum::serve(listener, router).with_graceful_shutdown(async {
+                let _ = stopped.await;
+            });
+            serve.await
+        });
+        Ok(Server { address, stop: Some(stop), task: Some(task), runtime: Some(runtime) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Takes no more requests, finishes those under way, if that takes no longer than ten seconds, and
+    /// returns.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        if let (Some(runtime), Some(task)) = (self.runtime.take(), self.task.take()) {
+            let _ = runtime.block_on(async { tokio::time::timeout(FAREWELL, task).await });
+            runtime.shutdown_timeout(Duration::from_millis(100));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn router(shared: Arc<Shared>) -> Router {
+    let limit = DefaultBodyLimit::max(shared.service.limits().request_bytes);
+    Router::new()
+        .route("/health", get(health))
+        .route("/metrics", get(metrics))
+        .route("/v1/model", get(describe))
+        .route("/v1/batches", post(upload))
+        .route("/v1/batches/{batch}", delete(remove))
+        .route("/v1/batches/{batch}/evaluate", post(evaluate))
+        .fallback(|method: Method, request: Request| async move {
+            let path: String = request.uri().path().chars().take(80).collect();
+            refusal(StatusCode::NOT_FOUND, "input", format!("there is no {method} {path}"))
+        })
+        .method_not_allowed_fallback(|method: Method| async move {
+            let message = format!("{method} is not allowed here");
+            refusal(StatusCode::METHOD_NOT_ALLOWED, "input", message)
+        })
+        .layer(limit)
+        .layer(middleware::from_fn_with_state(Arc::clone(&shared), at_the_door))
+        .with_state(shared)
+}
+
+/// What every request passes: the key, the time limit, the count.
+async fn at_the_door(State(shared): Door, request: Request, next: Next) -> Response {
+    let is_open = matches!(request.uri().path(), "/health");
+    let response = if !is_open && !has_key(&shared, request.headers()) {
+        let message = "an API key is needed: `Authorization: Bearer KEY`".to_string();
+        refusal(StatusCode::UNAUTHORIZED, "unauthorized", message)
+    } else {
+        match tokio::time::timeout(shared.timeout, next.run(request)).await {
+            Ok(response) => response,
+            Err(_) => {
+                let message = format!("it took more than {:?}", shared.timeout);
+                refusal(StatusCode::REQUEST_TIMEOUT, "busy", message)
+            }
+        }
+    };
+    let hundred = usize::from(response.status().as_u16() / 100).clamp(1, 5);
+    shared.answers[hundred - 1].fetch_add(1, Ordering::Relaxed);
+    response
+}
+
+fn digest(key: &str) -> [u8; 32] {
+    Sha256::digest(key.as_bytes()).into()
+}
+
+/// Compares digests, so that the time it takes says nothing about the key.
+fn has_key(shared: &Shared, headers: &HeaderMap) -> bool {
+    let Some(expected) = &shared.key else { return true };
+    let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    (given.and_then(|value| value.strip_prefix("Bearer ")))
+        .is_some_and(|key| digest(key) == *expected)
+}
+
+async fn health() -> Response {
+    Json(serde_json::json!({"status": "ok"})).into_response()
+}
+
+async fn describe(State(shared): Door) -> Response {
+    answer(shared.service.describe().map(Json))
+}
+
+async fn upload(State(shared): Door, body: Result<Bytes, BytesRejection>) -> Response {
+    let upload: Upload = match read_body(body).and_then(|body| parse(&body)) {
+        Ok(upload) => upload,
+        Err(response) => return *response,
+    };
+    compute(shared, move |service| service.upload(&upload).map(Json)).await
+}
+
+async fn remove(State(shared): Door, batch: Result<Path<String>, PathRejection>) -> Response {
+    match batch {
+        Ok(Path(batch)) => answer(shared.service.remove(&batch).map(|()| StatusCode::NO_CONTENT)),
+        Err(rejection) => refusal(StatusCode::BAD_REQUEST, "input", rejection.body_text()),
+    }
+}
+
+async fn evaluate(
+    State(shared): Door,
+    batch: Result<Path<String>, PathRejection>,
+    query: Result<Query<BinaryQuery>, QueryRejection>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let batch = match batch {
+        Ok(Path(batch)) => batch,
+        Err(rejection) => return refusal(StatusCode::BAD_REQUEST, "input", rejection.body_text()),
+    };
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let request = match content_type.map(|text| text.split(';').next().unwrap_or("").trim()) {
+        Some("application/json") => read_body(body).and_then(|body| parse::<Evaluate>(&body)),
+        Some("application/octet-stream") => {
+            read_body(body).and_then(|body| binary(query, &body, shared.service.limits().prompts))
+        }
+        _ => Err(Box::new(refusal(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "input",
+            "Content-Type must be application/json or application/octet-stream".to_string(),
+        ))),
+    };
+    let Evaluate { prompts, loss, logits } = match request {
+        Ok(request) => request,
+        Err(response) => return *response,
+    };
+    compute(shared, move |service| {
+        let results = service.evaluate(&batch, &prompts, Wanted { loss, logits })?;
+        Ok(Json(Evaluated { results }))
+    })
+    .await
+}
+
+fn read_body(body: Result<Bytes, BytesRejection>) -> Result<Bytes, Box<Response>> {
+    body.map_err(|rejection| Box::new(refusal(rejection.status(), "input", rejection.body_text())))
+}
+
+fn bad(message: String) -> Box<Response> {
+    Box::new(refusal(StatusCode::BAD_REQUEST, "input", message))
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Box<Response>> {
+    serde_json::from_slice(body)
+        .map_err(|error| bad(format!("the body is not as it should be: {error}")))
+}
+
+/// The binary form: prompts of equal length as little-endian `f32`.
+fn binary(
+    query: Result<Query<BinaryQuery>, QueryRejection>,
+    body: &[u8],
+    most: usize,
+) -> Result<Evaluate, Box<Response>> {
+    let Query(BinaryQuery { prompts, loss, logits }) =
+        query.map_err(|rejection| bad(rejection.body_text()))?;
+    if prompts == 0 || prompts > most {
+        return Err(bad(format!("{prompts} prompts; between 1 and {most} are allowed")));
+    }
+    if !body.len().is_multiple_of(4) || !(body.len() / 4).is_multiple_of(prompts) {
+        return Err(bad(format!(
+            "a body of {} bytes is not {prompts} prompts of equal length, of 4 bytes a number",
+            body.len()
+        )));
+    }
+    let numbers: Vec<f32> = (body.chunks_exact(4))
+        .map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+        .collect();
+    let prompts = match numbers.len() / prompts {
+        0 => vec![Vec::new(); prompts],
+        length => numbers.chunks(length).map(<[f32]>::to_vec).collect(),
+    };
+    Ok(Evaluate { prompts, loss, logits })
+}
+
+/// Computes something of the model when it is its turn.
+async fn compute<T: IntoResponse + Send + 'static>(
+    shared: Arc<Shared>,
+    work: impl FnOnce(&Service) -> Result<T> + Send + 'static,
+) -> Response {
+    let Ok(place) = Arc::clone(&shared.queue).try_acquire_owned() else {
+        let message = "too many requests wait; try again later".to_string();
+        return refusal(StatusCode::SERVICE_UNAVAILABLE, "busy", message);
+    };
+    let Ok(turn) = Arc::clone(&shared.turn).acquire_owned().await else {
+        let message = "the service is going down".to_string();
+        return refusal(StatusCode::SERVICE_UNAVAILABLE, "busy", message);
+    };
+    let service = Arc::clone(&shared.service);
+    let result = tokio::task::spawn_blocking(move || {
+        // The turn ends when the work does, also if nobody waits for it any more.
+        let _both = (place, turn);
+        work(&service)
+    });
+    match result.await {
+        Ok(result) => answer(result),
+        Err(_) => {
+            let message = "the computation failed; this is a fault of the service".to_string();
+            refusal(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
+        }
+    }
+}
+
+fn answer<T: IntoResponse>(result: Result<T>) -> Response {
+    match result {
+        Ok(body) => body.into_response(),
+        Err(error) => {
+            let status = match error.kind() {
+                ErrorKind::Input | ErrorKind::Data => StatusCode::UNPROCESSABLE_ENTITY,
+                ErrorKind::Unknown => StatusCode::NOT_FOUND,
+                ErrorKind::Busy => StatusCode::TOO_MANY_REQUESTS,
+                ErrorKind::Unauthorized => StatusCode::UNAUTHORIZED,
+                _ => StatusCode::INTERNAL_SERVER_ERROR,
+            };
+            refusal(status, Reason::name(error.kind()), error.to_string())
+        }
+    }
+}
+
+fn refusal(status: StatusCode, kind: &str, message: String) -> Response {
+    let error = Reason { kind: kind.to_string(), message };
+    (status, Json(Refusal { error })).into_response()
+}
+
+async fn metrics(State(shared): Door) -> Response {
+    let counts = shared.service.counts();
+    let (batches, bytes) = shared.service.held();
+    let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    let mut text = String::new();
+    for (hundred, count) in (1..).zip(&shared.answers) {
+        text += &format!("racecars_lm_answers_total{{status=\"{hundred}xx\"}} {}\n", load(count));
+    }
+    let busy = load(&counts.busy_micros) as f64 / 1e6;
+    for (name, kind, value) in [
+        ("prompts_total", "counter", load(&counts.prompts).to_string()),
+        ("texts_total", "counter", load(&counts.texts).to_string()),
+        ("uploads_total", "counter", load(&counts.uploads).to_string()),
+        ("busy_seconds_total", "counter", busy.to_string()),
+        ("batches_held", "gauge", batches.to_string()),
+        ("bytes_held", "gauge", bytes.to_string()),
+    ] {
+        text += &format!("# TYPE racecars_lm_{name} {kind}\nracecars_lm_{name} {value}\n");
+    }
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}

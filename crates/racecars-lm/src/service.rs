@@ -1,0 +1,254 @@
+//! The service without its wire: a model, the batches that it holds, and what it allows. It answers
+//! with logits and losses, and never with weights, embeddings or gradients.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::loss::score;
+use crate::model::{Batch, Model};
+use crate::wire::{Answer, Description, Limits, Upload, Uploaded, Wanted};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A model behind a door: in this process ([`Service`]) or another ([`Client`](crate::Client)).
+pub trait BlackBox: Send + Sync {
+    /// The model and what is allowed.
+    fn describe(&self) -> Result<Description>;
+
+    /// Gives texts, for a handle.
+    fn upload(&self, upload: &Upload) -> Result<Uploaded>;
+
+    /// Evaluates prompts on the texts of a handle.
+    fn evaluate(&self, batch: &str, prompts: &[Vec<f32>], wanted: Wanted) -> Result<Vec<Answer>>;
+
+    /// Lets go of a handle.
+    fn remove(&self, batch: &str) -> Result<()>;
+}
+
+/// A model with the batches that it holds.
+pub struct Service {
+    model: Model,
+    limits: Limits,
+    held: Mutex<HashMap<String, Held>>,
+    counts: Counts,
+}
+
+struct Held {
+    batch: Arc<LabelledBatch>,
+    used: Instant,
+}
+
+struct LabelledBatch {
+    batch: Batch,
+    labels: Vec<usize>,
+}
+
+/// What was done so far.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Prompts evaluated.
+    pub prompts: AtomicU64,
+    /// Texts that prompts were evaluated on.
+    pub texts: AtomicU64,
+    /// Batches taken.
+    pub uploads: AtomicU64,
+    /// Microseconds at work.
+    pub busy_micros: AtomicU64,
+}
+
+impl Service {
+    /// A service of `model`.
+    pub fn new(model: Model, limits: Limits) -> Self {
+        Service { model, limits, held: Mutex::default(), counts: Counts::default() }
+    }
+
+    /// What was done so far.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// How many batches are held, and how many bytes they take.
+    pub fn held(&self) -> (usize, usize) {
+        let held = self.lock();
+        (held.len(), held.values().map(|held| held.batch.batch.bytes()).sum())
+    }
+
+    /// The handles of the batches that are held.
+    pub fn names(&self) -> Vec<String> {
+        self.lock().keys().cloned().collect()
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Held>> {
+        // A panic elsewhere leaves the map whole.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_upload(&self, upload: &Upload) -> Result<()> {
+        let Upload { texts, words, labels, .. } = upload;
+        at_most("texts", texts.len(), self.limits.texts)?;
+        at_most("label words", words.len(), self.limits.words)?;
+        if !labels.is_empty() && labels.len() != texts.len() {
+            return Err(Error::input(format!(
+                "{} labels for {} texts; there must be as many, or none",
+                labels.len(),
+                texts.len()
+            )));
+        }
+        if let Some((i, label)) =
+            labels.iter().enumerate().find(|(_, label)| **label >= words.len())
+        {
+            return Err(Error::input(format!(
+                "label {label} of text {i} is beyond the {} label words",
+                words.len()
+            )));
+        }
+        // No token is of more than a few hundred characters, so this keeps the tokenizer from work
+        // that the limit on tokens would refuse anyway.
+        let bytes: usize =
+            texts.iter().map(|text| text.before.len() + text.after.len() + text.tail.len()).sum();
+        at_most("bytes of text", bytes, self.limits.tokens.saturating_mul(64))
+    }
+
+    /// Makes room for another batch, if that is possible.
+    fn make_room(&self, held: &mut HashMap<String, Held>, bytes: usize) -> Result<()> {
+        let total = |held: &HashMap<String, Held>| -> usize {
+            held.values().map(|held| held.batch.batch.bytes()).sum()
+        };
+        let is_full = |held: &HashMap<String, Held>| {
+            held.len() >= self.limits.batches || total(held) + bytes > self.limits.held_bytes
+        };
+        let keep = Duration::from_secs(self.limits.keep_seconds);
+        while is_full(held) {
+            let oldest = held.iter().max_by_key(|(_, held)| held.used.elapsed());
+            match oldest {
+                Some((name, old)) if old.used.elapsed() > keep => {
+                    let name = name.clone();
+                    held.remove(&name);
+                }
+                _ => {
+                    return Err(Error::new(
+                        ErrorKind::Busy,
+                        format!(
+                            "{} batches of {} bytes are held, and this one takes {bytes}; at most {} \
+                             batches and {} bytes are: delete one",
+                            held.len(),
+                            total(held),
+                            self.limits.batches,
+                            self.limits.held_bytes
+                        ),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn find(&self, name: &str) -> Result<Arc<LabelledBatch>> {
+        match self.lock().get_mut(name) {
+            Some(held) => {
+                held.used = Instant::now();
+                Ok(Arc::clone(&held.batch))
+            }
+            None => Err(unknown(name)),
+        }
+    }
+
+    fn at_work<T>(&self, work: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = work();
+        let micros = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.counts.busy_micros.fetch_add(micros, Ordering::Relaxed);
+        result
+    }
+}
+
+impl BlackBox for Service {
+    fn describe(&self) -> Result<Description> {
+        Ok(Description { info: self.model.info().clone(), limits: self.limits.clone() })
+    }
+
+    fn upload(&self, upload: &Upload) -> Result<Uploaded> {
+        self.check_upload(upload)?;
+        let batch = self.at_work(|| {
+            self.model.prepare(&upload.texts, &upload.words, &upload.base, self.limits.tokens)
+        })?;
+        let answer = |batch: &Batch, name: String| Uploaded {
+            batch: name,
+            texts: batch.len(),
+            tokens: batch.tokens(),
+        };
+        let mut held = self.lock();
+        self.make_room(&mut held, batch.bytes())?;
+        let name = fresh_name(&held);
+        let answer = answer(&batch, name.clone());
+        let batch = Arc::new(LabelledBatch { batch, labels: upload.labels.clone() });
+        held.insert(name, Held { batch, used: Instant::now() });
+        self.counts.uploads.fetch_add(1, Ordering::Relaxed);
+        Ok(answer)
+    }
+
+    fn evaluate(&self, batch: &str, prompts: &[Vec<f32>], wanted: Wanted) -> Result<Vec<Answer>> {
+        let held = self.find(batch)?;
+        let LabelledBatch { batch, labels } = &*held;
+        if prompts.is_empty() {
+            return Err(Error::input("there are no prompts"));
+        }
+        at_most("prompts", prompts.len(), self.limits.prompts)?;
+        let longest = prompts.iter().map(Vec::len).max().unwrap_or(0);
+        let hidden = self.model.info().hidden;
+        at_most("tokens of a prompt", longest.div_ceil(hidden), self.limits.prompt_tokens)?;
+        let logits = self.at_work(|| self.model.logits(batch, prompts))?;
+        self.counts.prompts.fetch_add(prompts.len() as u64, Ordering::Relaxed);
+        self.counts.texts.fetch_add((prompts.len() * batch.len()) as u64, Ordering::Relaxed);
+        Ok(logits.iter().map(|logits| answer(logits, batch.words(), labels, wanted)).collect())
+    }
+
+    fn remove(&self, batch: &str) -> Result<()> {
+        self.lock().remove(batch).map(|_| ()).ok_or_else(|| unknown(batch))
+    }
+}
+
+fn answer(logits: &[f32], words: usize, labels: &[usize], wanted: Wanted) -> Answer {
+    if logits.iter().any(|x| !x.is_finite()) {
+        let error = Some("the logits are not finite; the prompt is too large".to_string());
+        return Answer { error, ..Answer::default() };
+    }
+    let score = (!labels.is_empty()).then(|| score(wanted.loss, logits, words, labels));
+    let rows = || logits.chunks(words).map(<[f32]>::to_vec).collect();
+    Answer {
+        loss: score.map(|score| score.loss),
+        accuracy: score.map(|score| score.accuracy),
+        logits: (wanted.logits || labels.is_empty()).then(rows),
+        error: None,
+    }
+}
+
+fn at_most(what: &str, count: usize, most: usize) -> Result<()> {
+    match count <= most {
+        true => Ok(()),
+        false => Err(Error::input(format!("{count} {what}; at most {most} are allowed"))),
+    }
+}
+
+fn unknown(name: &str) -> Error {
+    // A name from outside is shown only in part.
+    let shown: String = name.chars().take(40).collect();
+    Error::new(ErrorKind::Unknown, format!("there is no batch {shown:?}"))
+}
+
+/// A name that cannot be guessed.
+fn fresh_name(held: &HashMap<String, Held>) -> String {
+    loop {
+        let [a, b] = [0; 2]
+            .map(|_: u8| std::collections::hash_map::RandomState::new().build_hasher().finish());
+        let name = format!("{a:016x}{b:016x}");
+        if !held.contains_key(&name) {
+            return name;
+        }
+    }
+}

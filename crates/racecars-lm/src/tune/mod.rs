@@ -1,0 +1,386 @@
+//! Tuning a prompt: minimize L(f(A z + p0; X), Y) over z in a cube (Sun et al. 2022).
+
+mod journal;
+mod prompt;
+mod settings;
+
+pub use prompt::{Origin, Prompt};
+pub use settings::TuneSettings;
+
+use crate::data::Split;
+use crate::error::{Error, Result};
+use crate::loss::Score;
+use crate::panel::Panel;
+use crate::projection::Projection;
+use crate::service::BlackBox;
+use crate::wire::Wanted;
+use journal::{Calls, Header, Journal, Line, Told};
+use racecars::{Cancel, Candidate, Optimizer, Outcome, Space};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The best prompt on the training texts so far, looked at on all texts.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Look {
+    /// After how many calls.
+    pub calls: u64,
+    /// On the training texts.
+    pub train: Score,
+    /// On the development texts.
+    pub dev: Score,
+}
+
+/// How far a tuning is.
+#[derive(Debug, Clone, Copy)]
+pub struct TuneStatus {
+    /// Calls so far, and in all.
+    pub calls: u64,
+    /// The budget.
+    pub budget: u64,
+    /// Calls and time of this session.
+    pub session: (u64, Duration),
+    /// The best on the training texts.
+    pub best: Option<Score>,
+    /// The last look.
+    pub look: Option<Look>,
+}
+
+/// What came of a tuning.
+#[derive(Debug, Clone, Serialize)]
+pub struct Tuned {
+    /// The model's name.
+    pub model: String,
+    /// Where the split is from.
+    pub data: String,
+    /// Without any prompt.
+    pub without: Look,
+    /// With the prompt before tuning, p0.
+    pub untuned: Look,
+    /// The looks along the way.
+    pub looks: Vec<Look>,
+    /// The prompt that is saved: of those looked at the one with the lowest loss on the development
+    /// texts. So they have chosen it, and its score on them is a little better than on new ones.
+    pub kept: Look,
+    /// Each improvement of the training loss: the call, and the loss.
+    pub improvements: Vec<(u64, f64)>,
+    /// The calls made.
+    pub calls: u64,
+    /// Those that failed.
+    pub failures: u64,
+    /// The seconds that the calls took, all sessions together.
+    pub seconds: f64,
+    /// Whether it was interrupted before its budget was used.
+    pub is_interrupted: bool,
+}
+
+/// The names of the files in a tuning's folder.
+pub const JOURNAL: &str = "journal.jsonl";
+/// The prompt that is kept.
+pub const PROMPT: &str = "prompt.safetensors";
+
+/// Tunes a prompt; goes on if `folder` has a journal of the same tuning.
+pub fn tune(
+    service: &dyn BlackBox,
+    settings: &TuneSettings,
+    split: &Split,
+    folder: &Path,
+    cancel: &Cancel,
+    mut observe: impl FnMut(&TuneStatus),
+) -> Result<Tuned> {
+    settings.check()?;
+    let mut run = Run::open(service, settings, split, folder)?;
+    let (from, start) = (run.calls, Instant::now());
+    while run.calls < settings.budget && !cancel.is_cancelled() {
+        let count = (settings.budget - run.calls).min(settings.batch as u64) as usize;
+        let Some(candidates) = run.ask(count) else { break };
+        let results = run.evaluate(&candidates)?;
+        run.journal.append(&Line::Calls(results.clone()))?;
+        run.tell(candidates, &results)?;
+        run.look(false)?;
+        let (best, look) = (run.best.as_ref().map(|best| best.score), run.looks.last().copied());
+        let session = (run.calls - from, start.elapsed());
+        observe(&TuneStatus { calls: run.calls, budget: settings.budget, session, best, look });
+    }
+    run.look(true)?;
+    run.finish(cancel.is_cancelled())
+}
+
+/// A tuning under way.
+struct Run<'a> {
+    settings: &'a TuneSettings,
+    header: Header,
+    hidden: usize,
+    projection: Projection,
+    optimizer: Box<dyn Optimizer>,
+    train: Panel<'a>,
+    dev: Panel<'a>,
+    journal: Journal,
+    folder: &'a Path,
+    calls: u64,
+    failures: u64,
+    seconds: f64,
+    best: Option<Best>,
+    kept: Option<(Best, Look)>,
+    looks: Vec<Look>,
+    improvements: Vec<(u64, f64)>,
+}
+
+#[derive(Clone)]
+struct Best {
+    z: Vec<f64>,
+    score: Score,
+    /// Its call, counted from 1.
+    call: u64,
+}
+
+impl<'a> Run<'a> {
+    fn open(
+        service: &'a dyn BlackBox,
+        settings: &'a TuneSettings,
+        split: &Split,
+        folder: &'a Path,
+    ) -> Result<Self> {
+        let description = service.describe()?;
+        let hidden = description.info.hidden;
+        if settings.prompt_tokens > description.limits.prompt_tokens {
+            return Err(Error::input(format!(
+                "{} tokens of prompt; the service takes at most {}",
+                settings.prompt_tokens, description.limits.prompt_tokens
+            )));
+        }
+        let panel = |examples| {
+            Panel::new(service, &settings.task, settings.position, &settings.base, examples)
+        };
+        let (train, dev) = (panel(&split.train)?, panel(&split.dev)?);
+        let projection = Projection::new(
+            &settings.projection,
+            description.info.embedding,
+            settings.dim,
+            settings.prompt_tokens * hidden,
+        )?;
+        let header = Header {
+            settings: settings.clone(),
+            model: description.info.name.clone(),
+            data: split.source.clone(),
+        };
+        std::fs::create_dir_all(folder).map_err(|error| Error::system("make", folder, error))?;
+        let (mut journal, lines) = Journal::open(&folder.join(JOURNAL))?;
+        let mut lines = lines.into_iter();
+        let first = match lines.next() {
+            None => {
+                journal.append(&Line::Tune(Box::new(header.clone())))?;
+                header.clone()
+            }
+            Some(Line::Tune(first)) => *first,
+            Some(_) => {
+                let path = journal.path().display();
+                return Err(Error::journal(format!("{path} does not begin as a tuning does")));
+            }
+        };
+        same(&first, &header).map_err(|what| {
+            let path = journal.path().display();
+            Error::journal(format!("{path} is of another tuning: {what}; name another folder"))
+        })?;
+        let space = Space::cube(settings.dim, -settings.bound, settings.bound)?;
+        // The algorithm keeps planning with the first budget, or the replay would be of another run.
+        let budget = first.settings.budget;
+        let optimizer = settings.algorithm()?.optimizer(&space, Some(budget), settings.seed)?;
+        let mut run = Run {
+            settings,
+            header,
+            hidden,
+            projection,
+            optimizer,
+            train,
+            dev,
+            journal,
+            folder,
+            calls: 0,
+            failures: 0,
+            seconds: 0.0,
+            best: None,
+            kept: None,
+            looks: Vec::new(),
+            improvements: Vec::new(),
+        };
+        for line in lines {
+            run.replay(line)?;
+        }
+        Ok(run)
+    }
+
+    /// Does again what a line says was done.
+    fn replay(&mut self, line: Line) -> Result<()> {
+        let strange = |what: &str| Error::journal(format!("the journal does not fit: {what}"));
+        match line {
+            Line::Tune(_) => Err(strange("it begins twice")),
+            Line::Look(look) => {
+                self.keep(look);
+                Ok(())
+            }
+            Line::Calls(calls) => {
+                let candidates = self.ask(calls.results.len());
+                let candidates = candidates.ok_or_else(|| strange("there is nothing to ask"))?;
+                if check(&candidates) != calls.check {
+                    return Err(strange(
+                        "the search proposes other points; is it another version?",
+                    ));
+                }
+                self.tell(candidates, &calls)
+            }
+        }
+    }
+
+    /// The next candidates. The first is p0 alone, z = 0: nothing that is worse shall come out.
+    fn ask(&mut self, count: usize) -> Option<Vec<Candidate>> {
+        if self.calls == 0 {
+            return Some(vec![Candidate::known(vec![0.0; self.settings.dim])]);
+        }
+        let candidates: Vec<_> = (0..count).map_while(|_| self.optimizer.ask()).collect();
+        (!candidates.is_empty()).then_some(candidates)
+    }
+
+    fn wanted(&self) -> Wanted {
+        Wanted { loss: self.settings.loss, logits: false }
+    }
+
+    /// One request.
+    fn evaluate(&self, candidates: &[Candidate]) -> Result<Calls> {
+        let prompts: Vec<_> =
+            candidates.iter().map(|candidate| self.projection.apply(candidate.point())).collect();
+        let start = Instant::now();
+        let scores = self.train.scores(&prompts, self.wanted())?;
+        let results = (scores.into_iter())
+            .map(|score| match score {
+                Ok(score) => Told::Score(score),
+                Err(error) => Told::Failed(error.to_string()),
+            })
+            .collect();
+        Ok(Calls { check: check(candidates), results, seconds: start.elapsed().as_secs_f64() })
+    }
+
+    fn tell(&mut self, candidates: Vec<Candidate>, calls: &Calls) -> Result<()> {
+        self.seconds += calls.seconds;
+        for (candidate, told) in candidates.into_iter().zip(&calls.results) {
+            self.calls += 1;
+            let outcome = match told {
+                Told::Score(score) => {
+                    if self.best.as_ref().is_none_or(|best| score.loss < best.score.loss) {
+                        let z = candidate.point().to_vec();
+                        self.best = Some(Best { z, score: *score, call: self.calls });
+                        self.improvements.push((self.calls, score.loss));
+                    }
+                    Outcome::from(score.loss)
+                }
+                Told::Failed(why) => {
+                    self.failures += 1;
+                    Outcome::failed(why)
+                }
+            };
+            self.optimizer.tell(candidate, outcome)?;
+        }
+        Ok(())
+    }
+
+    /// Looks at the best prompt on the development texts, if it is time to.
+    fn look(&mut self, is_last: bool) -> Result<()> {
+        let Some(best) = &self.best else { return Ok(()) };
+        let every = self.settings.look_every;
+        let last = self.looks.last().map_or(0, |look| look.calls);
+        let is_due = self.calls / every > last / every || is_last && self.calls > last;
+        if !is_due {
+            return Ok(());
+        }
+        let look = match self.looks.last() {
+            // The best is the same as last time.
+            Some(last) if last.calls >= best.call => Look { calls: self.calls, ..*last },
+            _ => {
+                let dev = self.dev.score(self.projection.apply(&best.z), self.wanted())?;
+                Look { calls: self.calls, train: best.score, dev }
+            }
+        };
+        self.journal.append(&Line::Look(look))?;
+        match self.keep(look) {
+            true => self.save(),
+            false => Ok(()),
+        }
+    }
+
+    /// Keeps the best prompt if this look at it is the best on the development texts; says whether.
+    fn keep(&mut self, look: Look) -> bool {
+        self.looks.push(look);
+        let is_better = self.kept.as_ref().is_none_or(|(_, kept)| look.dev.loss < kept.dev.loss);
+        match &self.best {
+            Some(best) if is_better => {
+                self.kept = Some((best.clone(), look));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Saves the prompt that is kept.
+    fn save(&self) -> Result<()> {
+        let Some((kept, _)) = &self.kept else { return Ok(()) };
+        let prompt = Prompt {
+            numbers: self.projection.apply(&kept.z),
+            z: kept.z.clone(),
+            origin: Origin {
+                settings: self.settings.clone(),
+                model: self.header.model.clone(),
+                hidden: self.hidden,
+                calls: kept.call,
+                train_loss: kept.score.loss,
+            },
+        };
+        prompt.save(&self.folder.join(PROMPT))
+    }
+
+    /// How a prompt does that no call found.
+    fn look_at(&self, numbers: Vec<f32>) -> Result<Look> {
+        let train = self.train.score(numbers.clone(), self.wanted())?;
+        let dev = self.dev.score(numbers, self.wanted())?;
+        Ok(Look { calls: 0, train, dev })
+    }
+
+    fn finish(self, is_cancelled: bool) -> Result<Tuned> {
+        let without = self.look_at(Vec::new())?;
+        let untuned = self.look_at(vec![0.0; self.settings.prompt_tokens * self.hidden])?;
+        // Again, in case that it ended between a look and the file.
+        self.save()?;
+        Ok(Tuned {
+            kept: self.kept.map_or(untuned, |(_, look)| look),
+            model: self.header.model,
+            data: self.header.data,
+            without,
+            untuned,
+            looks: self.looks,
+            improvements: self.improvements,
+            calls: self.calls,
+            failures: self.failures,
+            seconds: self.seconds,
+            is_interrupted: is_cancelled && self.calls < self.settings.budget,
+        })
+    }
+}
+
+fn same(first: &Header, now: &Header) -> Result<(), String> {
+    let named = [("model", &first.model, &now.model), ("data", &first.data, &now.data)];
+    for (name, then, now) in named {
+        if then != now {
+            return Err(format!("{name} was {then}, and is {now} now"));
+        }
+    }
+    now.settings.difference(&first.settings).map_or(Ok(()), Err)
+}
+
+/// A hash of points.
+fn check(candidates: &[Candidate]) -> String {
+    let mut hash = Sha256::new();
+    for x in candidates.iter().flat_map(|candidate| candidate.point()) {
+        hash.update(x.to_le_bytes());
+    }
+    hash.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}

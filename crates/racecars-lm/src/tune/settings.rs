@@ -1,0 +1,115 @@
+//! What is tuned, and how: complete, checked, and the first line of a journal.
+
+use crate::error::{Error, Result};
+use crate::loss::Loss;
+use crate::projection::ProjectionSettings;
+use crate::task::{Position, Task};
+use racecars::{Algorithm, Shrinking};
+use serde::{Deserialize, Serialize};
+
+/// All that decides the course of a tuning, but for the model and the data, which are named.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TuneSettings {
+    /// The task.
+    pub task: Task,
+    /// The number of examples of each label.
+    pub shots: usize,
+    /// The seed of the split, the projection and the search.
+    pub seed: u64,
+    /// The algorithm's name.
+    pub algorithm: String,
+    /// RACE-CARS: how much a shrink shrinks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gamma: Option<f64>,
+    /// RACE-CARS: how often it shrinks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rho: Option<f64>,
+    /// The number of coordinates that are searched, d.
+    pub dim: usize,
+    /// They are within ± this.
+    pub bound: f64,
+    /// The number of tokens of the prompt.
+    pub prompt_tokens: usize,
+    /// The number of calls: prompts evaluated on the training texts.
+    pub budget: u64,
+    /// How many candidates go into a request.
+    pub batch: usize,
+    /// After how many calls the best prompt is looked at on the development texts.
+    pub look_every: u64,
+    /// What is minimized.
+    pub loss: Loss,
+    /// Where the prompt stands.
+    pub position: Position,
+    /// The random projection.
+    pub projection: ProjectionSettings,
+    /// The text whose embedding is p0; empty for zero.
+    pub base: String,
+}
+
+impl TuneSettings {
+    /// The algorithm with its settings.
+    pub fn algorithm(&self) -> Result<Algorithm> {
+        let mut algorithm: Algorithm = self.algorithm.parse()?;
+        match &mut algorithm {
+            Algorithm::RaceCars(_, shrinking) => {
+                *shrinking = Shrinking { gamma: self.gamma, rho: self.rho };
+            }
+            _ if self.gamma.is_some() || self.rho.is_some() => {
+                return Err(Error::input(format!(
+                    "gamma and rho are settings of race-cars, not of {}",
+                    self.algorithm
+                )));
+            }
+            _ => {}
+        }
+        Ok(algorithm)
+    }
+
+    /// How many candidates an algorithm gives away without learning in between loses nothing, or
+    /// little: those that work in generations.
+    pub fn natural_batch(algorithm: &Algorithm) -> usize {
+        match algorithm {
+            Algorithm::RaceCars(..) | Algorithm::Sracos(_) => 1,
+            _ => 8,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        self.algorithm()?;
+        for (name, count, most) in [
+            ("dim", self.dim as u64, 1 << 20),
+            ("prompt-tokens", self.prompt_tokens as u64, 1 << 12),
+            ("budget", self.budget, 1 << 40),
+            ("batch", self.batch as u64, 1 << 10),
+            ("shots", self.shots as u64, 1 << 20),
+            ("look-every", self.look_every, 1 << 40),
+        ] {
+            if count == 0 || count > most {
+                return Err(Error::input(format!("{name} {count} is not between 1 and {most}")));
+            }
+        }
+        if !(self.bound.is_finite() && self.bound > 0.0) {
+            return Err(Error::input(format!("bound {} is not a positive number", self.bound)));
+        }
+        Ok(())
+    }
+
+    /// Whether a journal with `other` settings is of the same tuning: only the budget may differ, if it
+    /// has not become smaller than what was done.
+    pub(super) fn difference(&self, other: &TuneSettings) -> Option<String> {
+        let value = |settings: &TuneSettings| serde_json::to_value(settings).unwrap_or_default();
+        let (mine, theirs) = (value(self), value(other));
+        let (mine, theirs) = (mine.as_object()?, theirs.as_object()?);
+        let names = mine.keys().chain(theirs.keys().filter(|name| !mine.contains_key(*name)));
+        (names.filter(|name| *name != "budget"))
+            .find(|name| mine.get(*name) != theirs.get(*name))
+            .map(|name| {
+                let shown = |value: Option<&serde_json::Value>| {
+                    value.map_or("not given".to_string(), ToString::to_string)
+                };
+                let (now, then) = (shown(mine.get(name)), shown(theirs.get(name)));
+                format!("{name} was {then}, and is {now} now")
+            })
+    }
+}

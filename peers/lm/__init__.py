@@ -1,0 +1,1 @@
+"""Our language models beside others: equal logits, speed, and the server under load."""

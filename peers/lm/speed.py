@@ -1,0 +1,170 @@
+"""How fast prompts are evaluated: ours beside a PyTorch forward of the same batch, in one run.
+
+usage: python -m peers.lm.speed THROUGHPUT MODEL.gguf [--tokens 5] [--rounds 3] [--seconds 5]
+
+THROUGHPUT is the example of racecars-lm. All use the same file, texts, prompt and cores, and single
+precision. PyTorch gets the texts as one padded batch, and computes logits of the last place only;
+where the prompt follows the text it also gets the keys and values of the texts, computed once, as
+we do. llama.cpp gets whole texts behind as many words as the prompt has tokens, since its server
+takes no embeddings, with the weights as the file has them (4 bits) and nothing kept from request to
+request. The rounds alternate, and the best of each is kept.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import xllamacpp
+from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
+
+TEXTS = [
+    f"{start} {middle} {end}"
+    for start in ("A film that", "Two hours in which the director", "This story")
+    for middle in ("never finds its feet and", "wears its heart on its sleeve, and")
+    for end in (
+        "is over before it begins .",
+        "leaves everyone in the room - critics , children , the projectionist - wide awake .",
+        "has one good joke , which it tells four times .",
+        "goes on .",
+        "earns every tear that it asks for , and a few more besides .",
+    )
+] + ["Bravo .", "No ."]
+AFTER = " It was"
+
+
+class Torch:
+    """The same model in PyTorch."""
+
+    def __init__(self, path: Path, tokens: int) -> None:
+        self.model = AutoModelForCausalLM.from_pretrained(
+            path.parent, gguf_file=path.name, dtype=torch.float32
+        ).eval()
+        tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+        table = self.model.get_input_embeddings()
+        hidden = self.model.config.hidden_size
+        self.prompt = float(table.weight.detach().std()) * torch.randn(tokens, hidden)
+
+        def embed(text: str) -> torch.Tensor:
+            found: torch.Tensor = table(torch.tensor(tokenizer(text)["input_ids"]))
+            return found
+
+        after = embed(AFTER)
+        texts = [embed(text) for text in TEXTS]
+        # On the left, so that the last place is the last token of all.
+        self.texts, self.texts_seen = pad(texts)
+        self.ends = torch.cat([self.prompt, after]).repeat(len(TEXTS), 1, 1)
+        whole = [torch.cat([self.prompt, text, after]) for text in texts]
+        self.whole, self.whole_seen = pad(whole)
+        cache = self.model(
+            inputs_embeds=self.texts, attention_mask=self.texts_seen, use_cache=True
+        ).past_key_values
+        self.cache = [(layer.keys.clone(), layer.values.clone()) for layer in cache.layers]
+
+    def prefix(self) -> None:
+        self.model(
+            inputs_embeds=self.whole,
+            attention_mask=self.whole_seen,
+            position_ids=places(self.whole_seen),
+            use_cache=False,
+            logits_to_keep=1,
+        )
+
+    def suffix(self) -> None:
+        length = self.ends.shape[1]
+        seen = torch.cat([self.texts_seen, torch.ones(len(TEXTS), length, dtype=torch.long)], 1)
+        cache = DynamicCache()
+        for i, (keys, values) in enumerate(self.cache):
+            cache.update(keys, values, i)
+        self.model(
+            inputs_embeds=self.ends,
+            attention_mask=seen,
+            position_ids=places(seen)[:, -length:],
+            past_key_values=cache,
+            logits_to_keep=1,
+        )
+
+
+class LlamaCpp:
+    """The same file in llama.cpp."""
+
+    def __init__(self, path: Path, tokens: int) -> None:
+        params = xllamacpp.CommonParams()
+        params.model.path = str(path)
+        params.n_parallel = len(TEXTS)
+        params.n_ctx = 256 * len(TEXTS)
+        params.n_batch = params.n_ubatch = 2048
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = os.cpu_count() or 1
+        self.server = xllamacpp.Server(params)
+        self.request = {
+            "prompt": [" film" * tokens + " " + text + AFTER for text in TEXTS],
+            "n_predict": 1,
+            "cache_prompt": False,
+        }
+
+    def prefix(self) -> None:
+        answer = self.server.handle_completions(self.request)
+        assert "error" not in answer, answer
+
+
+def pad(rows: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    longest = max(len(row) for row in rows)
+    padded = [torch.nn.functional.pad(row, (0, 0, longest - len(row), 0)) for row in rows]
+    seen = [[0] * (longest - len(row)) + [1] * len(row) for row in rows]
+    return torch.stack(padded), torch.tensor(seen)
+
+
+def places(seen: torch.Tensor) -> torch.Tensor:
+    return (seen.cumsum(1) - 1).clamp(min=0)
+
+
+def seconds_of(work: Callable[[], None], seconds: float) -> float:
+    work()
+    start, count = time.perf_counter(), 0
+    while count < 3 or time.perf_counter() - start < seconds:
+        work()
+        count += 1
+    return (time.perf_counter() - start) / count
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("throughput")
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--tokens", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    given = parser.parse_args()
+    torch.set_num_threads(os.cpu_count() or 1)
+    best: dict[tuple[str, str], float] = {}
+    with torch.no_grad(), tempfile.NamedTemporaryFile("w", suffix=".txt") as texts:
+        texts.write("\n".join(TEXTS))
+        texts.flush()
+        theirs, other = Torch(given.model, given.tokens), LlamaCpp(given.model, given.tokens)
+        for _ in range(given.rounds):
+            for position, work in (("prefix", theirs.prefix), ("suffix", theirs.suffix)):
+                command = [given.throughput, str(given.model), texts.name, position]
+                command += [str(given.tokens), "1", str(given.seconds)]
+                answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+                found = {
+                    "ours": float(json.loads(answer)["seconds_per_prompt"]),
+                    "PyTorch": seconds_of(work, given.seconds),
+                }
+                if position == "prefix":
+                    found["llama.cpp"] = seconds_of(other.prefix, given.seconds)
+                for who, seconds in found.items():
+                    key = (position, who)
+                    best[key] = min(seconds, best.get(key, seconds))
+    print(f"{len(TEXTS)} texts, {given.tokens} tokens of prompt, {os.cpu_count()} cores")
+    for (position, who), seconds in best.items():
+        ratio = seconds / best[position, "ours"]
+        print(f"{position}: {who} {seconds:.3f} s per prompt, {ratio:.2f} of ours")
+
+
+if __name__ == "__main__":
+    main()
