@@ -273,13 +273,11 @@ mod tests {
         let space = Space::cube(5000, -5.0, 5.0).unwrap();
         let mut wins = 0;
         for seed in 0..5 {
-            let whole = minimize(&space).budget(300).seed(seed).run(few_matter).unwrap();
+            let search =
+                |space| minimize(space).algorithm(Algorithm::race_cars()).budget(300).seed(seed);
+            let whole = search(&space).run(few_matter).unwrap();
             let embedding = Embedding::new(&space, 8, seed).unwrap();
-            let small = minimize(embedding.space())
-                .budget(300)
-                .seed(seed)
-                .run(embedding.wrap(few_matter))
-                .unwrap();
+            let small = search(embedding.space()).run(embedding.wrap(few_matter)).unwrap();
             wins += usize::from(small.value().unwrap() < whole.value().unwrap());
         }
         assert!(wins >= 4, "{wins}");
