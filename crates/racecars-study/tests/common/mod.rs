@@ -81,11 +81,21 @@ impl Lab {
     }
 }
 
-/// Whether a process has this text in its command line.
+/// Whether a process has this text in its command line, and keeps it for a second: a process that was
+/// killed is gone a moment later.
 pub(crate) fn is_running(text: &str) -> bool {
-    std::fs::read_dir("/proc").unwrap().flatten().any(|process| {
-        // A zombie has ended, though nobody may have asked after it; its command line is empty.
-        std::fs::read(process.path().join("cmdline"))
-            .is_ok_and(|line| String::from_utf8_lossy(&line).contains(text))
+    let is_there = || {
+        std::fs::read_dir("/proc").unwrap().flatten().any(|process| {
+            // A zombie has ended, though nobody may have asked after it; its command line is empty.
+            std::fs::read(process.path().join("cmdline"))
+                .is_ok_and(|line| String::from_utf8_lossy(&line).contains(text))
+        })
+    };
+    (0..20).all(|_| {
+        let is_there = is_there();
+        if is_there {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        is_there
     })
 }
