@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -269,3 +270,14 @@ def test_no_warning_without_a_reason() -> None:
         warnings.simplefilter("error")
         racecars.minimize(sphere, BOUNDS, maxfev=50, rng=1)
         racecars.minimize(sphere, BOUNDS, maxfev=50, rng=1, workers=2)
+
+
+def test_auto_says_what_it_did_and_leaves_settings_to_race_cars(tmp_path: Path) -> None:
+    res = racecars.minimize(sphere, [(-5, 5)] * 10, maxfev=1000, rng=1)
+    assert res.optimizer.method == "auto" and res.fun < 1e-12
+    members = {member["name"]: member["evaluations"] for member in res.portfolio["members"]}
+    assert members["survey"] == 61 and sum(members.values()) == 1000
+    tuned = racecars.minimize(
+        sphere, [(-5, 5)] * 10, maxfev=100, rng=1, gamma=0.9, checkpoint=tmp_path / "run"
+    )
+    assert tuned.optimizer.method == "race-cars" and "portfolio" not in tuned
