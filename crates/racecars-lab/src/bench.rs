@@ -1,6 +1,7 @@
 //! Trials of algorithms on problems, side by side on all cores.
 
 use crate::statistics::Summary;
+use racecars::random::Random;
 use racecars::{Algorithm, Cancel, StopReason, minimize};
 use racecars_problems::{Problem, ProblemError};
 use rayon::prelude::*;
@@ -29,6 +30,9 @@ pub struct Bench {
     pub trials: usize,
     /// Trial `i` has seed `seed + i`; what is random about a problem has `seed` itself.
     pub seed: u64,
+    /// The standard deviation of normal noise on every value. Then not the best value counts, which is a
+    /// lucky one, but the value without noise at the point that is recommended.
+    pub noise: f64,
 }
 
 /// What came of a cell's trials. The times are of single trials on one core each.
@@ -97,7 +101,7 @@ impl Bench {
                 let (place, trial) = (job / self.trials, job % self.trials);
                 let cell = &self.cells[place];
                 let seed = self.seed.wrapping_add(trial as u64);
-                let trial = run_trial(cell, &problems[place], seed, cancel)?;
+                let trial = run_trial(cell, &problems[place], self.noise, seed, cancel)?;
                 finished(cell);
                 Ok(trial)
             })
@@ -122,10 +126,12 @@ pub enum BenchError {
 fn run_trial(
     cell: &Cell,
     problem: &Problem,
+    noise: f64,
     seed: u64,
     cancel: &Cancel,
 ) -> Result<Option<Trial>, racecars::Error> {
     let mut in_objective = Duration::ZERO;
+    let mut random = Random::stream(seed, 0x6e6f6973);
     let solution = minimize(problem.space())
         .algorithm(cell.algorithm.clone())
         .budget(cell.budget)
@@ -133,12 +139,16 @@ fn run_trial(
         .cancel(cancel)
         .run(|point| {
             let start = Instant::now();
-            let value = problem.evaluate(point);
+            let mut value = problem.evaluate(point);
+            if noise > 0.0 {
+                value += noise * random.normal();
+            }
             in_objective += start.elapsed();
             value
         })?;
+    let best = solution.point().map_or(f64::INFINITY, |point| problem.evaluate(point));
     Ok((solution.stop() != StopReason::Cancelled).then(|| Trial {
-        best: solution.value().unwrap_or(f64::INFINITY),
+        best,
         evaluations: solution.evaluations(),
         elapsed: solution.elapsed(),
         in_objective,
@@ -193,7 +203,7 @@ mod tests {
             budget: 300,
             algorithm: algorithm.parse().unwrap(),
         };
-        Bench { cells: vec![cell("race-cars"), cell("random")], trials: 4, seed: 5 }
+        Bench { cells: vec![cell("race-cars"), cell("random")], trials: 4, seed: 5, noise: 0.0 }
     }
 
     #[test]

@@ -137,7 +137,7 @@ impl Floor {
         let [adaptive, fixed] = DRAWS_PER_STEP;
         let (exploration, draws) = match algorithm {
             Algorithm::Random => (1.0, 0),
-            Algorithm::Auto => (0.0, adaptive),
+            Algorithm::Auto(_) => (0.0, adaptive),
             Algorithm::RaceCars(_, shrinking) if *shrinking == Shrinking::default() => {
                 (0.0, adaptive)
             }

@@ -114,6 +114,7 @@ pub mod theory;
 
 pub use embedding::{Embedded, Embedding, SequentialEmbedding};
 pub use error::{Error, ErrorKind, Result};
+pub use optimizers::auto::Noise;
 pub use optimizers::cma_es::{CmaEs, Restarts};
 pub use optimizers::differential_evolution::{DifferentialEvolution, Strategy};
 pub use optimizers::racos::{Classification, Replacing, Shrinking};

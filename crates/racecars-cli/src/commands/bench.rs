@@ -41,6 +41,11 @@ pub(crate) struct Bench {
     /// The seed of the first trial, and of what is random about the problems
     #[arg(long, value_name = "S", default_value = "0", conflicts_with = "suite")]
     seed: u64,
+    /// Add normal noise of this standard deviation to every value. The values shown are then those without
+    /// noise, at the points recommended
+    #[arg(long, value_name = "SD", default_value = "0", hide_default_value = true,
+        conflicts_with = "suite", value_parser = deviation)]
+    noise: f64,
     /// How many trials run at once [default: the number of cores]
     #[arg(long, value_name = "J", value_parser = at_least_one)]
     jobs: Option<usize>,
@@ -79,6 +84,7 @@ impl Bench {
             cells: self.cells(),
             trials: self.trials.unwrap_or(5),
             seed: self.seed,
+            noise: self.noise,
         };
         let cancel = on_interrupt()?;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(cores(self.jobs)).build()?;
@@ -117,6 +123,12 @@ impl Bench {
         }
         cells
     }
+}
+
+/// Reads a standard deviation.
+fn deviation(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
+    number.ok_or_else(|| "not a finite number of at least 0".to_string())
 }
 
 fn show(results: &[CellResult]) -> anyhow::Result<()> {

@@ -1,7 +1,7 @@
 //! The choice of an algorithm with its settings.
 
 use super::Optimizer;
-use super::auto::Auto;
+use super::auto::{Auto, Noise};
 use super::cma_es::{Cma, CmaEs};
 use super::differential_evolution::{DifferentialEvolution, Evolution};
 use super::quasi_random::QuasiRandom;
@@ -29,12 +29,11 @@ use std::str::FromStr;
 /// assert_eq!(tuned.name(), "race-cars");
 /// # Ok::<(), racecars::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Algorithm {
     /// A portfolio: looks at the objective, then chooses who leads.
-    #[default]
-    Auto,
+    Auto(Noise),
     /// RACE-CARS: SRACOS within a region that shrinks around the best point (Algorithm 4).
     RaceCars(Classification, Shrinking),
     /// SRACOS: sequential classification-based optimization (Algorithm 3).
@@ -51,6 +50,12 @@ pub enum Algorithm {
     QuasiRandom,
     /// Random search.
     Random,
+}
+
+impl Default for Algorithm {
+    fn default() -> Self {
+        Algorithm::Auto(Noise::Detect)
+    }
 }
 
 impl Algorithm {
@@ -98,7 +103,7 @@ impl Algorithm {
     /// The algorithm's name.
     pub fn name(&self) -> &'static str {
         match self {
-            Algorithm::Auto => "auto",
+            Algorithm::Auto(_) => "auto",
             Algorithm::RaceCars(..) => "race-cars",
             Algorithm::Sracos(_) => "sracos",
             Algorithm::Racos(_) => "racos",
@@ -120,7 +125,7 @@ impl Algorithm {
         seed: u64,
     ) -> Result<Box<dyn Optimizer>> {
         Ok(match self {
-            Algorithm::Auto => Box::new(Auto::new(space, budget, seed)?),
+            Algorithm::Auto(noise) => Box::new(Auto::new(space, *noise, budget, seed)?),
             Algorithm::RaceCars(classification, shrinking) => {
                 Box::new(Racos::race_cars(space, classification, shrinking, budget, seed)?)
             }
@@ -144,7 +149,7 @@ impl FromStr for Algorithm {
 
     fn from_str(name: &str) -> Result<Self> {
         match name {
-            "auto" => Ok(Algorithm::Auto),
+            "auto" => Ok(Algorithm::default()),
             "race-cars" => Ok(Algorithm::race_cars()),
             "sracos" => Ok(Algorithm::sracos()),
             "racos" => Ok(Algorithm::racos()),

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 pub(super) const ROOM: u64 = 1 << 62;
 
 const MAGIC: &[u8; 8] = b"RACECARS";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 /// Magic, version, checksum.
 const HEADER: usize = 8 + 2 + 4;
 
@@ -25,6 +25,13 @@ const HEADER: usize = 8 + 2 + 4;
 struct Preamble {
     algorithm: String,
     space: String,
+}
+
+impl Preamble {
+    fn space(&self) -> Result<Space> {
+        serde_json::from_str(&self.space)
+            .map_err(|error| Error::saved(format!("the saved space is damaged: {error}")))
+    }
 }
 
 /// Restores an optimizer from the bytes of [`Optimizer::save`].
@@ -45,19 +52,31 @@ struct Preamble {
 /// ```
 pub fn load(bytes: &[u8]) -> Result<Box<dyn Optimizer>> {
     let (preamble, rest) = open(bytes)?;
-    let space: Space = serde_json::from_str(&preamble.space)
-        .map_err(|error| Error::saved(format!("the saved space is damaged: {error}")))?;
-    restore(&preamble.algorithm, space, rest).map_err(|error| match error.kind() {
+    restore(&preamble.algorithm, preamble.space()?, rest).map_err(|error| match error.kind() {
         ErrorKind::Saved => error,
         _ => Error::saved(format!("the saved optimizer is damaged: {error}")),
     })
 }
 
-/// Restores a member of a portfolio, which must be one of these algorithms: in particular not a
-/// portfolio, which a damaged save could nest without end.
-pub(super) fn load_member(bytes: &[u8], algorithms: &[&str]) -> Result<Box<dyn Optimizer>> {
-    let (preamble, _) = open(bytes)?;
-    if algorithms.contains(&preamble.algorithm.as_str()) { load(bytes) } else { Err(unsound()) }
+/// Restores a member of a portfolio.
+pub(super) fn load_race_cars(bytes: &[u8]) -> Result<Racos> {
+    let (space, state) = open_as(bytes, &["race-cars"])?;
+    Racos::restore(space, read(state)?)
+}
+
+/// Restores a member of a portfolio.
+pub(super) fn load_cma_es(bytes: &[u8]) -> Result<Cma> {
+    let (space, state) = open_as(bytes, &["cma-es", "sep-cma-es"])?;
+    Cma::restore(space, read(state)?)
+}
+
+/// The space and the state of an optimizer that was saved by one of these algorithms.
+fn open_as<'b>(bytes: &'b [u8], algorithms: &[&str]) -> Result<(Space, &'b [u8])> {
+    let (preamble, state) = open(bytes)?;
+    if !algorithms.contains(&preamble.algorithm.as_str()) {
+        return Err(unsound());
+    }
+    Ok((preamble.space()?, state))
 }
 
 fn restore(algorithm: &str, space: Space, rest: &[u8]) -> Result<Box<dyn Optimizer>> {

@@ -8,10 +8,13 @@
 //! its leg is over: late outcomes still reach it, and when nothing is left to polish, or the budget is
 //! exceeded, it goes on.
 //!
+//! Where the objective is noisy, a lucky value does not make a point lead (`referee`).
+//!
 //! Where coordinates are discrete, RACE-CARS has the whole budget: it is what is fit for them.
 
 mod plan;
 mod polish;
+mod referee;
 mod survey;
 
 use super::cma_es::{Cma, CmaEs};
@@ -26,6 +29,7 @@ use crate::random::Random;
 use crate::space::Space;
 use plan::{Leg, Member};
 use polish::{Polish, Probe};
+use referee::{Again, Referee, Verdict};
 use serde::{Deserialize, Serialize};
 use survey::{Findings, Survey};
 
@@ -38,12 +42,27 @@ const FINE_SIGMA: [f64; 2] = [0.01, 0.05];
 const STEP: f64 = 1e-3;
 const STEPS: [f64; 2] = [1e-4, 0.037];
 
+/// Whether the same point has other values each time.
+///
+/// Then what is better by luck does not lead: see [the module](self).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Noise {
+    /// To be found out, by evaluating the first point twice. Not where coordinates are discrete, as
+    /// there no point is asked twice unless noise is known of.
+    #[default]
+    Detect,
+    /// It has.
+    Yes,
+    /// It has not.
+    No,
+}
+
 /// An optimizer by a portfolio.
 pub struct Auto {
     space: Space,
     state: State,
-    race_cars: Option<Box<dyn Optimizer>>,
-    cma_es: Option<Box<dyn Optimizer>>,
+    race_cars: Option<Box<Racos>>,
+    cma_es: Option<Box<Cma>>,
     /// The buffer of a point told, for one to come.
     spare: Option<Box<[f64]>>,
 }
@@ -54,6 +73,7 @@ struct State {
     seed: u64,
     random: Random,
     ledger: Ledger,
+    noise: Noise,
     budget: Option<u64>,
     best: Option<Sample>,
     survey: Option<Survey>,
@@ -65,9 +85,11 @@ struct State {
     /// Whether points were told that were not asked: CMA-ES then begins at the best one.
     has_known: bool,
     polish: Option<Polish>,
+    /// Where the objective is noisy.
+    referee: Option<Referee>,
     /// Where each candidate that is out came from, by its number, ascending.
     origins: Vec<(u64, Origin)>,
-    accounts: [Account; 4],
+    accounts: [Account; 5],
     decisions: Vec<(u64, String)>,
 }
 
@@ -88,6 +110,8 @@ enum Origin {
     RaceCars(u64),
     CmaEs(u64),
     Polish(Probe),
+    /// A point that was evaluated before.
+    Again(Again),
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -97,6 +121,16 @@ struct Account {
     best: Option<f64>,
 }
 
+impl Account {
+    /// Enters a value, and whether it was the best of all.
+    fn credit(&mut self, rank: Rank, is_better: bool) {
+        self.improvements += u64::from(is_better);
+        if let Some(value) = rank.value() {
+            self.best = Some(self.best.map_or(value, |best| best.min(value)));
+        }
+    }
+}
+
 impl Origin {
     fn member(self) -> Member {
         match self {
@@ -104,13 +138,14 @@ impl Origin {
             Origin::RaceCars(_) => Member::RaceCars,
             Origin::CmaEs(_) => Member::CmaEs,
             Origin::Polish(_) => Member::Polish,
+            Origin::Again(_) => Member::Referee,
         }
     }
 }
 
 impl Auto {
     /// A search that is a function of the seed.
-    pub fn new(space: &Space, budget: Option<u64>, seed: u64) -> Result<Self> {
+    pub fn new(space: &Space, noise: Noise, budget: Option<u64>, seed: u64) -> Result<Self> {
         let mut random = Random::new(seed);
         let horizon = plan::horizon(budget, space.dimension());
         let coordinates =
@@ -121,6 +156,7 @@ impl Auto {
             seed,
             random,
             ledger: Ledger::default(),
+            noise,
             budget,
             best: None,
             survey,
@@ -130,6 +166,7 @@ impl Auto {
             is_full: false,
             has_known: false,
             polish: None,
+            referee: None,
             origins: Vec::new(),
             accounts: Default::default(),
             decisions: Vec::new(),
@@ -145,15 +182,14 @@ impl Auto {
     /// Takes a saved state back, if it is one that this code could have written.
     pub(super) fn restore(space: Space, saved: SavedState) -> Result<Self> {
         let SavedState { own, race_cars, cma_es } = saved;
-        let member = |bytes: Option<Vec<u8>>, names: &[&str]| match bytes {
-            None => Ok(None),
-            Some(bytes) => match saved::load_member(&bytes, names)? {
-                member if member.space() == &space => Ok(Some(member)),
-                _ => Err(saved::unsound()),
-            },
+        let race_cars = match race_cars.map(|bytes| saved::load_race_cars(&bytes)).transpose()? {
+            Some(member) if member.space() != &space => return Err(saved::unsound()),
+            member => member.map(Box::new),
         };
-        let race_cars = member(race_cars, &["race-cars"])?;
-        let cma_es = member(cma_es, &["cma-es", "sep-cma-es"])?;
+        let cma_es = match cma_es.map(|bytes| saved::load_cma_es(&bytes)).transpose()? {
+            Some(member) if member.space() != &space => return Err(saved::unsound()),
+            member => member.map(Box::new),
+        };
         let is_best = |best: &Sample| best.is_sound(&space) && !best.rank.is_failure();
         let is_early =
             |(point, rank): &(Box<[f64]>, Rank)| space.check(point).is_ok() && rank.is_sound();
@@ -169,6 +205,7 @@ impl Auto {
             && !(own.legs.is_empty() && (own.survey.is_none() || space.can_repeat()))
             && !(space.can_repeat() && own.legs.iter().any(|leg| leg.member != Member::RaceCars))
             && own.polish.as_ref().is_none_or(|polish| polish.is_sound(&space))
+            && own.referee.as_ref().is_none_or(|referee| referee.is_sound(&space))
             && out.eq(own.ledger.pending_ids().iter().copied())
             && own
                 .accounts
@@ -182,9 +219,16 @@ impl Auto {
 
     /// Makes the plan, from what the survey found, and RACE-CARS, which has a part in most.
     fn decide(&mut self) -> Result<()> {
-        let State { seed, ledger, budget, survey, early, .. } = &mut self.state;
+        let State { seed, ledger, noise, budget, survey, early, .. } = &mut self.state;
         let n = self.space.dimension();
         let horizon = plan::horizon(*budget, n);
+        let nothing = Findings { shape: None, noise: None };
+        let findings = survey.as_ref().map_or(nothing, Survey::findings);
+        let is_noisy = match noise {
+            Noise::Detect => findings.noise.is_some(),
+            Noise::Yes => true,
+            Noise::No => false,
+        };
         let mut plan = if self.space.can_repeat() {
             plan::Plan {
                 legs: vec![Leg { member: Member::RaceCars, until: horizon }],
@@ -192,8 +236,7 @@ impl Auto {
                 reason: "some coordinates are discrete".to_string(),
             }
         } else {
-            let nothing = Findings { shape: None, is_noisy: false };
-            plan::plan(survey.as_ref().map_or(nothing, Survey::findings), horizon, n)
+            plan::plan(findings.shape, is_noisy, horizon, n)
         };
         // A plan for less than was used already leaves its last leg.
         let used = ledger.next_id();
@@ -214,6 +257,7 @@ impl Auto {
             race_cars.tell(Candidate::known(point), outcome_of(rank))?;
         }
         self.race_cars = Some(Box::new(race_cars));
+        self.state.referee = is_noisy.then(|| Referee::of_noise(findings.noise));
         self.state.is_full = plan.is_full;
         self.state.legs = plan.legs;
         self.note(plan.reason);
@@ -259,7 +303,7 @@ impl Auto {
                 let step = step.map_or(STEP, |share| share.clamp(least, most));
                 self.state.polish = Some(Polish::new(&self.space, step));
             }
-            Member::RaceCars | Member::Survey => {}
+            Member::RaceCars | Member::Survey | Member::Referee => {}
         }
         let name = self.member_name(member);
         let per_coordinate = until as f64 / n as f64;
@@ -279,6 +323,7 @@ impl Auto {
             Member::RaceCars => "race-cars",
             Member::CmaEs => self.cma_es.as_ref().map_or("cma-es", |member| member.name()),
             Member::Polish => "polish",
+            Member::Referee => "referee",
         }
     }
 
@@ -303,12 +348,23 @@ impl Auto {
         // Who led last goes on where there is nothing to polish.
         let is_leader = |leg: &&Leg| leg.member != Member::Polish;
         let leader = self.state.legs[..=self.state.leg].iter().rev().find(is_leader);
-        let (leader, make): (_, fn(u64) -> Origin) = match leader.map(|leg| leg.member) {
-            Some(Member::CmaEs) => (self.cma_es.as_mut(), Origin::CmaEs),
-            _ => (self.race_cars.as_mut(), Origin::RaceCars),
+        let is_cma_es = leader.is_some_and(|leg| leg.member == Member::CmaEs);
+        let asked =
+            if is_cma_es { self.cma_es.as_mut()?.ask() } else { self.race_cars.as_mut()?.ask() };
+        let Candidate { id, key, point, .. } = asked?;
+        Some((point, key, if is_cma_es { Origin::CmaEs(id) } else { Origin::RaceCars(id) }))
+    }
+
+    /// A point that is to be evaluated again.
+    fn propose_again(&mut self) -> Option<(Box<[f64]>, u64, Origin)> {
+        let again = self.state.referee.as_mut()?.next()?;
+        let mut buffer = self.buffer();
+        let sample = match again {
+            Again::Leader(_) => self.state.best.as_ref()?,
+            Again::Challenger(number) => &self.state.referee.as_ref()?.challenger(number)?.sample,
         };
-        let Candidate { id, key, point, .. } = leader?.ask()?;
-        Some((point, key, make(id)))
+        buffer.copy_from_slice(&sample.point);
+        Some((buffer, sample.key, Origin::Again(again)))
     }
 
     fn propose_polish(&mut self) -> Option<(Box<[f64]>, u64, Origin)> {
@@ -349,27 +405,123 @@ impl Auto {
         survey.is_complete() || self.state.ledger.told() >= patience
     }
 
+    /// Enters an outcome that is taken as it is, of a member's or of a known point.
     fn enter(&mut self, member: Option<Member>, point: &[f64], key: u64, rank: Rank) {
-        let State { best, accounts, .. } = &mut self.state;
-        let is_better =
-            !rank.is_failure() && best.as_ref().is_none_or(|best| rank.beats(best.rank));
+        let is_better = self.is_better(rank);
         if let Some(member) = member {
-            let account = &mut accounts[member as usize];
+            let account = &mut self.state.accounts[member as usize];
             account.evaluations += 1;
-            account.improvements += u64::from(is_better);
-            if let Some(value) = rank.value() {
-                account.best = Some(account.best.map_or(value, |best| best.min(value)));
+            account.credit(rank, is_better);
+        }
+        if is_better {
+            self.lead(point, key, rank);
+            if let Some(referee) = &mut self.state.referee {
+                referee.new_leader();
             }
         }
-        if !is_better {
-            return;
+    }
+
+    /// Takes in a point that nobody asked for.
+    fn tell_known(&mut self, point: Box<[f64]>, key: u64, outcome: Outcome) -> Result<()> {
+        self.enter(None, &point, key, outcome.rank());
+        self.state.has_known = true;
+        if self.state.legs.is_empty() {
+            self.state.early.push((point, outcome.rank()));
+            return Ok(());
         }
-        match best {
+        if let Some(race_cars) = &mut self.race_cars {
+            race_cars.tell(Candidate::known(point.clone()), outcome.clone())?;
+        }
+        if let Some(cma_es) = &mut self.cma_es {
+            cma_es.tell(Candidate::known(point), outcome)?;
+        }
+        Ok(())
+    }
+
+    fn is_better(&self, rank: Rank) -> bool {
+        let best = self.state.best.as_ref();
+        !rank.is_failure() && best.is_none_or(|best| rank.beats(best.rank))
+    }
+
+    /// Whether an outcome is better than the best, but perhaps only by luck.
+    fn is_challenge(&self, origin: Origin, rank: Rank) -> bool {
+        let State { referee: Some(referee), best: Some(best), ledger, .. } = &self.state else {
+            return false;
+        };
+        let (Some(value), Some(best)) = (rank.value(), best.rank.value()) else { return false };
+        matches!(origin, Origin::RaceCars(_) | Origin::CmaEs(_))
+            && value < best
+            && !referee.is_clear(value, best, ledger.told(), self.space.dimension())
+    }
+
+    fn lead(&mut self, point: &[f64], key: u64, rank: Rank) {
+        match &mut self.state.best {
             Some(best) => {
                 best.point.copy_from_slice(point);
                 (best.rank, best.key) = (rank, key);
             }
-            None => *best = Some(Sample { point: point.into(), rank, key }),
+            none => *none = Some(Sample { point: point.into(), rank, key }),
+        }
+    }
+
+    /// Takes in what came of evaluating a point again.
+    fn hear(&mut self, again: Again, value: Option<f64>) -> Result<()> {
+        self.state.accounts[Member::Referee as usize].evaluations += 1;
+        let State { best, referee, .. } = &mut self.state;
+        let (Some(best), Some(referee)) = (best, referee) else { return Ok(()) };
+        match again {
+            Again::Leader(reign) => {
+                if let Some(mean) = referee.tell_leader(reign, value) {
+                    best.rank = Outcome::Value(mean).rank();
+                    if let Some(race_cars) = &mut self.race_cars {
+                        race_cars.revise_best(&best.point, best.rank);
+                    }
+                }
+                Ok(())
+            }
+            Again::Challenger(number) => {
+                let limit = best.rank.value().unwrap_or(f64::INFINITY);
+                match referee.tell_challenger(number, value, limit) {
+                    Some(verdict) => self.close(verdict),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Ends a challenge: the member that asked for the challenger learns what it is worth.
+    fn close(&mut self, verdict: Verdict) -> Result<()> {
+        let Verdict { challenger, leads, mean } = verdict;
+        let Sample { point, key, .. } = challenger.sample;
+        let outcome = match mean {
+            Some(mean) => Outcome::Value(mean),
+            None => Outcome::failed("no value when it was evaluated again"),
+        };
+        if leads {
+            self.lead(&point, key, outcome.rank());
+            let account = &mut self.state.accounts[challenger.origin.member() as usize];
+            account.credit(outcome.rank(), true);
+        }
+        self.pass_on(challenger.origin, point, key, outcome)
+    }
+
+    /// Tells the member that asked for it.
+    fn pass_on(
+        &mut self,
+        origin: Origin,
+        point: Box<[f64]>,
+        key: u64,
+        outcome: Outcome,
+    ) -> Result<()> {
+        let space = self.space.fingerprint();
+        match (origin, &mut self.race_cars, &mut self.cma_es) {
+            (Origin::RaceCars(id), Some(race_cars), _) => {
+                race_cars.tell(Candidate { id, space, key, point }, outcome)
+            }
+            (Origin::CmaEs(id), _, Some(cma_es)) => {
+                cma_es.tell(Candidate { id, space, key, point }, outcome)
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -398,42 +550,41 @@ impl Optimizer for Auto {
             self.decide().ok()?;
         }
         self.move_on().ok()?;
-        let (point, key, origin) = self.propose()?;
+        let (point, key, origin) = self.propose_again().or_else(|| self.propose())?;
         let candidate = self.state.ledger.issue(&self.space, point, key);
         self.state.origins.push((candidate.id, origin));
         Some(candidate)
     }
 
     fn tell(&mut self, candidate: Candidate, outcome: Outcome) -> Result<()> {
-        let (id, space) = (candidate.id, self.space.fingerprint());
+        let id = candidate.id;
         let (point, key) = self.state.ledger.settle(&self.space, candidate)?;
         let rank = outcome.rank();
         if id == Candidate::KNOWN {
-            self.enter(None, &point, key, rank);
-            self.state.has_known = true;
-            if self.state.legs.is_empty() {
-                self.state.early.push((point, rank));
-                return Ok(());
-            }
-            for member in [&mut self.race_cars, &mut self.cma_es].into_iter().flatten() {
-                member.tell(Candidate::known(point.clone()), outcome.clone())?;
-            }
-            return Ok(());
+            return self.tell_known(point, key, outcome);
         }
         let Ok(place) = self.state.origins.binary_search_by_key(&id, |(id, _)| *id) else {
             return Err(saved::unsound());
         };
         let (_, origin) = self.state.origins.remove(place);
+        if let Some(referee) = &mut self.state.referee {
+            referee.note_evaluation();
+        }
+        if let Origin::Again(again) = origin {
+            self.spare = Some(point);
+            return self.hear(again, rank.value());
+        }
+        if self.is_challenge(origin, rank) {
+            self.state.accounts[origin.member() as usize].evaluations += 1;
+            if let Some(referee) = &mut self.state.referee {
+                referee.challenge(origin, Sample { point, rank, key });
+            }
+            return Ok(());
+        }
         self.enter(Some(origin.member()), &point, key, rank);
         match origin {
-            Origin::RaceCars(id) | Origin::CmaEs(id) => {
-                let member = match origin {
-                    Origin::RaceCars(_) => &mut self.race_cars,
-                    _ => &mut self.cma_es,
-                };
-                if let Some(member) = member {
-                    member.tell(Candidate { id, space, key, point }, outcome)?;
-                }
+            Origin::RaceCars(_) | Origin::CmaEs(_) => {
+                return self.pass_on(origin, point, key, outcome);
             }
             Origin::Polish(probe) => {
                 if let Some(polish) = &mut self.state.polish {
@@ -441,7 +592,7 @@ impl Optimizer for Auto {
                 }
                 self.spare = Some(point);
             }
-            Origin::Drawn | Origin::Survey(_) => {
+            Origin::Drawn | Origin::Survey(_) | Origin::Again(_) => {
                 if let (Origin::Survey(slot), Some(survey)) = (origin, &mut self.state.survey) {
                     survey.tell(slot, rank.value());
                 }
@@ -472,7 +623,8 @@ impl Optimizer for Auto {
 
     fn portfolio(&self) -> Option<Portfolio> {
         let decisions = self.state.decisions.iter();
-        let members = [Member::Survey, Member::RaceCars, Member::CmaEs, Member::Polish];
+        use Member::{CmaEs, Polish, RaceCars, Referee, Survey};
+        let members = [Survey, RaceCars, CmaEs, Polish, Referee];
         let account = |member: Member| {
             let Account { evaluations, improvements, best } = self.state.accounts[member as usize];
             let name = self.member_name(member).to_string();
@@ -487,12 +639,10 @@ impl Optimizer for Auto {
     }
 
     fn save(&self) -> Vec<u8> {
-        let bytes =
-            |member: &Option<Box<dyn Optimizer>>| member.as_ref().map(|member| member.save());
         let state = SavedState {
             own: self.state.clone(),
-            race_cars: bytes(&self.race_cars),
-            cma_es: bytes(&self.cma_es),
+            race_cars: self.race_cars.as_ref().map(|member| member.save()),
+            cma_es: self.cma_es.as_ref().map(|member| member.save()),
         };
         saved::save(self.name(), &self.space, &state)
     }

@@ -3,7 +3,7 @@
 //! docs/auto.md has the figures behind each line, says on which problems it was chosen, and what came
 //! out on others.
 
-use super::survey::{Findings, Shape, Survey};
+use super::survey::{Shape, Survey};
 use serde::{Deserialize, Serialize};
 
 /// The members of the portfolio.
@@ -13,6 +13,8 @@ pub(super) enum Member {
     RaceCars,
     CmaEs,
     Polish,
+    /// Evaluates again what was lucky perhaps.
+    Referee,
 }
 
 /// A part of the run: this member proposes until so many points were asked in all.
@@ -68,9 +70,8 @@ fn kept_for_polish(horizon: u64, n: u64) -> u64 {
     n.saturating_mul(4).max(horizon / 100 * 6).min(horizon / 10 * 3)
 }
 
-pub(super) fn plan(findings: Findings, horizon: u64, dimension: usize) -> Plan {
+pub(super) fn plan(shape: Option<Shape>, is_noisy: bool, horizon: u64, dimension: usize) -> Plan {
     use Member::{CmaEs, Polish, RaceCars};
-    let Findings { shape, is_noisy } = findings;
     let n = dimension as u64;
     let polish = if is_noisy { 0 } else { kept_for_polish(horizon, n) };
     let noise = if is_noisy { "; it is noisy" } else { "" };
@@ -125,7 +126,7 @@ mod tests {
 
     fn members(interaction: f64, waves: f64, per_coordinate: u64) -> Vec<Member> {
         let shape = Some(Shape { interaction, waves });
-        let plan = plan(Findings { shape, is_noisy: false }, per_coordinate * 50, 50);
+        let plan = plan(shape, false, per_coordinate * 50, 50);
         assert!(plan.legs.is_sorted_by(|a, b| a.until < b.until));
         assert_eq!(plan.legs.last().unwrap().until, per_coordinate * 50);
         plan.legs.iter().map(|leg| leg.member).collect()
@@ -146,7 +147,7 @@ mod tests {
     #[test]
     fn noise_is_not_polished() {
         let shape = Some(Shape { interaction: 0.0, waves: 0.0 });
-        let plan = plan(Findings { shape, is_noisy: true }, 5000, 50);
+        let plan = plan(shape, true, 5000, 50);
         assert!(plan.legs.iter().all(|leg| leg.member != Member::Polish));
         assert!(plan.reason.ends_with("noisy"));
     }
@@ -158,7 +159,7 @@ mod tests {
         assert_eq!(surveyed(600, 9), Some(4));
         assert_eq!(surveyed(1000, 9), Some(6));
         assert_eq!(surveyed(1000, 1), Some(0));
-        let plan = plan(Findings { shape: None, is_noisy: false }, 1, 1);
+        let plan = plan(None, false, 1, 1);
         assert_eq!(plan.legs, [Leg { member: Member::RaceCars, until: 1 }]);
     }
 }

@@ -37,8 +37,8 @@ pub(super) struct Survey {
 pub(super) struct Findings {
     /// Unknown where no coordinate was looked at, or too many values are missing.
     pub(super) shape: Option<Shape>,
-    /// Whether the same point had two values.
-    pub(super) is_noisy: bool,
+    /// The two values of the same point, if they differ.
+    pub(super) noise: Option<(f64, f64)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -104,11 +104,11 @@ impl Survey {
     }
 
     pub(super) fn findings(&self) -> Findings {
-        let is_noisy = match (self.values.first(), self.values.last()) {
-            (Some(Some(first)), Some(Some(again))) => first != again,
-            _ => false,
+        let noise = match (self.values.first(), self.values.last()) {
+            (Some(&Some(first)), Some(&Some(again))) if first != again => Some((first, again)),
+            _ => None,
         };
-        Findings { shape: self.shape(), is_noisy }
+        Findings { shape: self.shape(), noise }
     }
 
     fn shape(&self) -> Option<Shape> {
@@ -196,11 +196,11 @@ mod tests {
     fn noise_is_seen_and_missing_values_are_not_taken_for_something() {
         let mut noise = Random::new(1);
         let mut noisy = |x: &[f64]| Some(x.iter().sum::<f64>() + 1e-9 * noise.normal());
-        assert!(survey(1, &mut noisy).is_noisy);
+        assert!(survey(1, &mut noisy).noise.is_some());
         let found = survey_of(0, 1, &mut noisy);
-        assert!(found.is_noisy && found.shape.is_none());
-        assert!(!survey(1, |x| Some(x.iter().sum())).is_noisy);
-        assert_eq!(survey(1, |_| None), Findings { shape: None, is_noisy: false });
+        assert!(found.noise.is_some() && found.shape.is_none());
+        assert!(survey(1, |x| Some(x.iter().sum())).noise.is_none());
+        assert_eq!(survey(1, |_| None), Findings { shape: None, noise: None });
         let half = survey(1, |x| (x[3] > 0.0).then(|| x.iter().sum()));
         assert!(half.shape.is_none_or(|found| found.interaction == 0.0));
     }

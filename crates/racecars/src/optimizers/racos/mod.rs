@@ -21,7 +21,7 @@ use super::ledger::Ledger;
 use super::{Best, Candidate, Optimizer, saved};
 use crate::classify::{Classifier, Sample, Uncertain};
 use crate::error::Result;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Rank};
 use crate::random::Random;
 use crate::space::{Interval, Region, Space};
 use schedule::Schedule;
@@ -143,6 +143,12 @@ impl Racos {
             return Err(saved::unsound());
         }
         Ok(Racos { space, state, scratch: Scratch::default() })
+    }
+
+    /// The best point, if it is this one, turned out to be worth this rank. Nothing becomes better than it
+    /// by that.
+    pub(super) fn revise_best(&mut self, point: &[f64], rank: Rank) {
+        self.state.training.revise_best(point, rank);
     }
 
     /// A hypothesis as the theorems have it: the box learned around a random positive, within the

@@ -3,6 +3,7 @@
 
 use super::settings::Replacing;
 use crate::classify::Sample;
+use crate::outcome::Rank;
 use crate::random::Random;
 use crate::space::{Axis, Interval, Space};
 use serde::{Deserialize, Serialize};
@@ -94,6 +95,17 @@ impl TrainingSet {
             }
         };
         Some(std::mem::replace(&mut self.negatives[place], displaced))
+    }
+
+    /// Changes the rank of the best point, if it is this one, and with it those of the positives that would
+    /// overtake it.
+    pub(super) fn revise_best(&mut self, point: &[f64], rank: Rank) {
+        if self.best().is_some_and(|best| *best.point == *point) {
+            self.positives[0].rank = rank;
+            for positive in &mut self.positives[1..] {
+                positive.rank = positive.rank.max(rank);
+            }
+        }
     }
 
     /// All samples, for checking a restored set.
