@@ -117,14 +117,17 @@ def minimize(
     method, options
         One of ``racecars.METHODS`` with its settings, or an :class:`Optimizer` to go on with,
         such as ``res.optimizer``. ``"auto"`` chooses by what it sees of the objective, and
-        ``res.portfolio`` says how; settings without a method are those of ``"race-cars"``.
+        ``res.portfolio`` says how; settings without a method are those of ``"race-cars"``. Whether
+        the function is noisy it finds out by evaluating the first point twice, unless told by
+        ``noise="yes"`` or ``"no"``; then ``res.x`` is not the luckiest point, and ``res.fun`` a
+        mean.
     deterministic, lookahead
         Tell outcomes in the order asked, with ``lookahead`` points out (8), so that the run does
         not depend on the number of workers. With ``vectorized``, ``lookahead`` is the number of
         columns (32).
     """
-    if method == "auto" and options:
-        method = "race-cars"  # whose settings they are; auto has none
+    if method == "auto" and options and "noise" not in options:
+        method = "race-cars"  # whose settings they are; auto has no others
     given = _space(bounds, space, integrality, method)
     as_dict = given.is_by_name
     _check(vectorized, as_dict, retries, on_error, resume, timeout, lookahead)

@@ -4,12 +4,13 @@ use crate::error::refused;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use racecars::{Algorithm, Replacing, Restarts};
+use racecars::{Algorithm, Noise, Replacing, Restarts};
 
-/// The algorithm of this name with these options set. Options of `auto`, which has none of its own, are
-/// those of RACE-CARS, which then has the whole budget.
+/// The algorithm of this name with these options set. Options of `auto`, which has only `noise` of its own,
+/// are those of RACE-CARS, which then has the whole budget.
 pub(crate) fn algorithm(method: &str, options: &Bound<'_, PyDict>) -> PyResult<Algorithm> {
-    let method = if method == "auto" && !options.is_empty() { "race-cars" } else { method };
+    let is_auto = method == "auto" && (options.is_empty() || options.contains("noise")?);
+    let method = if method == "auto" && !is_auto { "race-cars" } else { method };
     let mut algorithm: Algorithm = method.parse().map_err(refused)?;
     let known = known(&algorithm);
     for (key, value) in options.iter() {
@@ -31,6 +32,7 @@ pub(crate) fn algorithm(method: &str, options: &Bound<'_, PyDict>) -> PyResult<A
 /// The names of an algorithm's options.
 fn known(algorithm: &Algorithm) -> &'static [&'static str] {
     match algorithm {
+        Algorithm::Auto(_) => &["noise"],
         Algorithm::RaceCars(..) => &[
             "training_size",
             "positive_size",
@@ -64,6 +66,13 @@ fn set(algorithm: &mut Algorithm, value: &Setting<'_, '_>) -> PyResult<bool> {
         }
     }
     match algorithm {
+        Algorithm::Auto(noise) if value.key == "noise" => {
+            *noise = value.one_of(&[
+                ("detect", Noise::Detect),
+                ("yes", Noise::Yes),
+                ("no", Noise::No),
+            ])?;
+        }
         Algorithm::RaceCars(settings, _)
         | Algorithm::Sracos(settings)
         | Algorithm::Racos(settings) => match value.key {

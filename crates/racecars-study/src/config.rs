@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::parameter::Parameter;
 use crate::plan::{Aggregate, Keep, Sync};
 use crate::units::{self, Text};
+use racecars::Noise;
 use serde::{Deserialize, Deserializer};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -52,6 +53,8 @@ pub struct Settings {
     pub aggregate: Option<Aggregate>,
     /// How often the leading points are evaluated again at the end.
     pub confirm: Option<u32>,
+    /// Whether the program is noisy, for the algorithm that cares.
+    pub noise: Option<Noise>,
     /// How many points are the leading ones.
     pub leaders: Option<usize>,
     /// The algorithm.
@@ -117,7 +120,7 @@ impl Settings {
         }
         fall_back! {
             options: shell study budget jobs timeout retries memory stdin repeat aggregate confirm
-                leaders algorithm seed deterministic lookahead sync keep target time_limit;
+                leaders noise algorithm seed deterministic lookahead sync keep target time_limit;
             lists: command constraints env templates parameters
         }
         self

@@ -12,6 +12,7 @@
 use crate::error::{Error, Result};
 use crate::journal::{self, Ask, Entry, Event, Journal, Repeat, Resume, Stop, Tell};
 use crate::lock::Lock;
+use crate::noise::{Favourite, Leader};
 use crate::outcome::Verdict;
 use crate::plan::{Plan, now};
 use crate::record::Record;
@@ -29,6 +30,7 @@ struct State {
     /// Deterministic: outcomes in the journal that the optimizer does not know yet.
     early: BTreeMap<u64, Verdict>,
     record: Record,
+    favourite: Favourite,
 }
 
 impl State {
@@ -39,6 +41,7 @@ impl State {
         Ok(State {
             record: Record::new(plan),
             plan: plan.clone(),
+            favourite: Favourite::default(),
             pending: BTreeMap::new(),
             early: BTreeMap::new(),
             space,
@@ -72,7 +75,7 @@ impl State {
             self.pending.insert(tell.trial, candidate);
             self.early.insert(tell.trial, tell.outcome.clone());
         } else {
-            self.optimizer.tell(candidate, tell.outcome.outcome(self.plan.direction))?;
+            self.pass_on(tell.trial, candidate, &tell.outcome)?;
         }
         Ok(())
     }
@@ -82,9 +85,17 @@ impl State {
         let next = self.optimizer.told();
         let Some(verdict) = self.early.remove(&next) else { return Ok(false) };
         if let Some(candidate) = self.pending.remove(&next) {
-            self.optimizer.tell(candidate, verdict.outcome(self.plan.direction))?;
+            self.pass_on(next, candidate, &verdict)?;
         }
         Ok(true)
+    }
+
+    /// Tells the optimizer.
+    fn pass_on(&mut self, trial: u64, candidate: Candidate, verdict: &Verdict) -> Result<()> {
+        let point = candidate.point().to_vec();
+        self.optimizer.tell(candidate, verdict.outcome(self.plan.direction))?;
+        self.favourite.note(trial, &point, &*self.optimizer);
+        Ok(())
     }
 
     /// Takes in a line of the journal; `Err` says what is wrong with it.
@@ -213,6 +224,14 @@ impl Desk {
         let target = plan.target.map(|target| plan.direction.turn(target));
         let value = self.state.optimizer.best().and_then(|best| best.rank.value());
         matches!((value, target), (Some(value), Some(target)) if value <= target)
+    }
+
+    /// The point that is best by fresh values: of those that were evaluated again at the end, or by an
+    /// algorithm that saw noise.
+    pub(crate) fn recommended(&self) -> Option<(Leader, f64)> {
+        let State { record, favourite, optimizer, plan, .. } = &self.state;
+        let confirmed = record.recommended().map(|(leader, value)| (leader.clone(), value));
+        confirmed.or_else(|| favourite.recommended(plan.direction, &**optimizer))
     }
 
     /// What a portfolio of algorithms did, in the user's sense.

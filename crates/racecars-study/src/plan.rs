@@ -5,7 +5,7 @@ use crate::config::Settings;
 use crate::error::{Error, Result};
 use crate::outcome::Direction;
 use crate::parameter;
-use racecars::{Algorithm, Space, Workers};
+use racecars::{Algorithm, Noise, Space, Workers};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -92,6 +92,8 @@ pub struct Plan {
     pub aggregate: Aggregate,
     /// How often the leading points are evaluated again at the end.
     pub confirm: u32,
+    /// Whether the program is noisy, for `auto`.
+    pub noise: Noise,
     /// How many points are the leading ones.
     pub leaders: usize,
     /// The longest time of an evaluation, in seconds.
@@ -136,6 +138,7 @@ impl Default for Plan {
             repeat: 1,
             aggregate: Aggregate::Mean,
             confirm: 0,
+            noise: Noise::Detect,
             leaders: 5,
             timeout: None,
             retries: 0,
@@ -173,8 +176,8 @@ impl Plan {
             };
         }
         take! {
-            values: algorithm seed deterministic jobs shell stdin repeat aggregate confirm leaders
-                retries sync keep;
+            values: algorithm seed deterministic jobs shell stdin repeat aggregate confirm noise
+                leaders retries sync keep;
             options: memory target;
             lists: command env templates constraints
         }
@@ -215,7 +218,13 @@ impl Plan {
 
     /// The algorithm.
     pub fn algorithm(&self) -> Result<Algorithm> {
-        Ok(self.algorithm.parse()?)
+        match (self.algorithm.parse()?, self.noise) {
+            (Algorithm::Auto(_), noise) => Ok(Algorithm::Auto(noise)),
+            (algorithm, Noise::Detect) => Ok(algorithm),
+            (algorithm, _) => {
+                Err(Error::setting(format!("noise is a setting of auto, not of {algorithm}")))
+            }
+        }
     }
 
     fn check(&self) -> Result<()> {

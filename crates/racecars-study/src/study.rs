@@ -195,10 +195,11 @@ impl Study {
             };
             chosen(best.trial, value, infeasible, &best.point)
         });
-        let recommended = (record.recommended())
-            .map(|(leader, value)| chosen(leader.trial, Some(value), None, &leader.point));
+        let leader = self.desk.recommended();
+        let recommended = (leader.as_ref())
+            .map(|(leader, value)| chosen(leader.trial, Some(*value), None, &leader.point));
         // The last word is whose files are laid out.
-        let point = (record.recommended().map(|(leader, _)| (leader.trial, &leader.point)))
+        let point = (leader.as_ref().map(|(leader, _)| (leader.trial, &leader.point)))
             .or(record.best.as_ref().map(|best| (best.trial, &best.point)));
         if let (Some(evaluator), Some((trial, point))) = (&self.evaluator, point) {
             let task = Task { trial, seed: evaluator.seed(trial, 0), point, folder: "" };

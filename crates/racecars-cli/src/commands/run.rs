@@ -97,11 +97,12 @@ fn show(summary: &Summary, study: &Study) -> anyhow::Result<()> {
         (Some(chosen), recommended) => {
             print(line(best, chosen, summary.direction))?;
             if let Some(recommended) = recommended {
-                let fresh = study.plan().confirm;
-                print(format!(
-                    "{} (by {fresh} fresh evaluations of each leading point)",
-                    line("recommended", recommended, summary.direction)
-                ))?;
+                let why = match study.plan().confirm {
+                    0 => "the program is noisy; a mean of fresh evaluations".to_string(),
+                    fresh => format!("by {fresh} fresh evaluations of each leading point"),
+                };
+                let recommended = line("recommended", recommended, summary.direction);
+                print(format!("{recommended} ({why})"))?;
             }
             let last = recommended.as_ref().unwrap_or(chosen);
             print(format!("at           {}", parameters(last)))?;

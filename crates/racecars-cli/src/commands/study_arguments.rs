@@ -3,7 +3,7 @@
 use super::algorithms;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use racecars::Algorithm;
+use racecars::{Algorithm, Noise};
 use racecars_study::{Aggregate, Budget, FOLDER, Keep, Parameter, Settings, Sync, journal, units};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -70,6 +70,10 @@ pub(crate) struct StudyArguments {
     /// values [default: as --repeat, if that is above 1]
     #[arg(long, value_name = "K")]
     confirm: Option<u32>,
+    /// Whether `auto` takes the program for noisy, and evaluates again what is only better by luck perhaps;
+    /// `detect` evaluates the first point twice, unless parameters are discrete [default: detect]
+    #[arg(long)]
+    noise: Option<NoiseName>,
     /// How many points are the leading ones [default: 5]
     #[arg(long, value_name = "M")]
     leaders: Option<usize>,
@@ -111,6 +115,13 @@ pub(crate) struct StudyArguments {
 enum AggregateName {
     Mean,
     Median,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum NoiseName {
+    Detect,
+    Yes,
+    No,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -202,6 +213,11 @@ impl StudyArguments {
             AggregateName::Median => Aggregate::Median,
         });
         settings.confirm = self.confirm;
+        settings.noise = self.noise.map(|name| match name {
+            NoiseName::Detect => Noise::Detect,
+            NoiseName::Yes => Noise::Yes,
+            NoiseName::No => Noise::No,
+        });
         settings.leaders = self.leaders;
         settings.algorithm = self.algorithm.map(|algorithm| algorithm.name().to_string());
         settings.seed = self.seed;

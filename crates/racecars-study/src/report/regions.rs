@@ -4,6 +4,7 @@
 
 use super::kept::Kept;
 use super::places;
+use crate::noise::{Favourite, Leader};
 use crate::outcome::{Direction, Verdict};
 use crate::plan::Plan;
 use racecars::{Axis, Candidate, Optimizer, Portfolio, Space};
@@ -35,6 +36,7 @@ pub(super) struct Replay {
     deterministic: bool,
     direction: Direction,
     regions: Vec<Region>,
+    favourite: Favourite,
 }
 
 impl Replay {
@@ -48,6 +50,7 @@ impl Replay {
             deterministic: plan.deterministic,
             direction: plan.direction,
             regions: Vec::new(),
+            favourite: Favourite::default(),
         }
     }
 
@@ -61,6 +64,11 @@ impl Replay {
     pub(super) fn portfolio(&self) -> Option<Portfolio> {
         let portfolio = self.optimizer.as_ref()?.portfolio()?;
         Some(portfolio.turned(|best| self.direction.turn(best)))
+    }
+
+    /// The point that an algorithm which saw noise recommends, with the mean of its fresh values.
+    pub(super) fn recommended(&self) -> Option<(Leader, f64)> {
+        self.favourite.recommended(self.direction, &**self.optimizer.as_ref()?)
     }
 
     /// The optimizer was asked, when it knew `told` outcomes if that is given.
@@ -119,8 +127,10 @@ impl Replay {
     fn pass_on(&mut self, trial: u64, verdict: &Verdict) {
         let Some(optimizer) = &mut self.optimizer else { return };
         let Some(candidate) = self.out.remove(&trial) else { return };
-        if optimizer.tell(candidate, verdict.outcome(self.direction)).is_err() {
-            self.optimizer = None;
+        let point = candidate.point().to_vec();
+        match optimizer.tell(candidate, verdict.outcome(self.direction)) {
+            Ok(()) => self.favourite.note(trial, &point, &**optimizer),
+            Err(_) => self.optimizer = None,
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::outcome::Direction;
 use crate::plan::{Aggregate, Plan};
 use crate::text::command_line;
 use racecars::space::Entry;
-use racecars::{Domain, Scale, Space, Value};
+use racecars::{Domain, Noise, Scale, Space, Value};
 use std::path::Path;
 
 /// A command that is longer than this helps nobody.
@@ -70,6 +70,11 @@ pub(super) fn run(plan: &Plan, space: &Space, name: &str) -> Option<String> {
     }
     if plan.aggregate == Aggregate::Median {
         add("aggregate", "median".into());
+    }
+    match plan.noise {
+        Noise::Detect => {}
+        Noise::Yes => add("noise", "yes".into()),
+        Noise::No => add("noise", "no".into()),
     }
     if plan.confirm > 0 {
         add("confirm", plan.confirm.to_string());

@@ -96,6 +96,9 @@ pub struct Best<'a> {
 /// What a portfolio of algorithms did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Portfolio {
+    /// Whether the objective is known to be noisy. Then the best value is the mean of the values that the
+    /// best point had when it was evaluated again.
+    pub noisy: bool,
     /// What was decided, in order.
     pub decisions: Vec<Decision>,
     /// The members that had evaluations.
@@ -159,7 +162,8 @@ pub trait Optimizer: Send {
     fn name(&self) -> &'static str;
 
     /// Proposes a point; never waits for tells. Where coordinates are discrete it is one that has been
-    /// neither proposed nor told before; `None` when there is none left.
+    /// neither proposed nor told before, unless the objective is known to be noisy; `None` when there is none
+    /// left.
     fn ask(&mut self) -> Option<Candidate>;
 
     /// Learns the outcome of a candidate, or of a point [known](Candidate::known) from elsewhere.

@@ -46,7 +46,7 @@ function renderTiles(data) {
   const bar = el("div", { class: "bar" }, el("i", { style: { width: `${100 * done}%` } }));
   const bestDetail = !best ? "no value yet"
     : best.violation !== null ? `infeasible by ${short(best.violation)}`
-    : recommended && recommended.trial === best.trial ? `trial ${best.trial}, ${short(recommended.value, 5)} over ${recommended.count} more evaluations`
+    : recommended && recommended.trial === best.trial ? `trial ${best.trial}, ${short(recommended.value, 5)} ${recommended.count ? `over ${recommended.count} more evaluations` : "on average"}`
     : recommended ? `trial ${best.trial}; recommended is trial ${recommended.trial}, ${short(recommended.value, 5)}`
     : `trial ${best.trial}`;
   const failed = state.told ? state.failed / state.told : 0;

@@ -46,6 +46,7 @@ const STEPS: [f64; 2] = [1e-4, 0.037];
 ///
 /// Then what is better by luck does not lead: see [the module](self).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Noise {
     /// To be found out, by evaluating the first point twice. Not where coordinates are discrete, as
     /// there no point is asked twice unless noise is known of.
@@ -567,8 +568,9 @@ impl Optimizer for Auto {
             return Err(saved::unsound());
         };
         let (_, origin) = self.state.origins.remove(place);
-        if let Some(referee) = &mut self.state.referee {
-            referee.note_evaluation();
+        let State { referee, ledger, budget, .. } = &mut self.state;
+        if let Some(referee) = referee {
+            referee.note_evaluation(ledger.next_id(), *budget);
         }
         if let Origin::Again(again) = origin {
             self.spare = Some(point);
@@ -631,6 +633,7 @@ impl Optimizer for Auto {
             MemberAccount { name, evaluations, improvements, best }
         };
         Some(Portfolio {
+            noisy: self.state.referee.is_some(),
             decisions: decisions
                 .map(|(at, what)| Decision { at: *at, what: what.clone() })
                 .collect(),

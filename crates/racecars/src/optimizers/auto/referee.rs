@@ -17,11 +17,14 @@ use serde::{Deserialize, Serialize};
 /// The most fresh values of a point.
 const MOST: u64 = 10;
 /// By how many standard errors fresh values must be better to lead before they are so many.
-const ERRORS: f64 = 1.0;
+const ERRORS: f64 = 2.0;
 /// By how many standard errors the first value must be better to lead at once.
 const CLEARLY: f64 = 3.0;
 /// The evaluations per coordinate at the beginning, while every better value leads.
 const EARLY: u64 = 30;
+/// From this budget on the last evaluations are the leader's, and the only ones to say what it is worth:
+/// even the mean of ten is a lucky one if it was the best of many.
+const AMPLE: u64 = 10 * MOST;
 /// A leader is evaluated again after so many evaluations in which nobody challenged it.
 const LONG: u64 = 50;
 /// The noise may change along the way: its variance is a mean over about so many differences.
@@ -39,6 +42,8 @@ pub(super) struct Referee {
     is_leader_out: bool,
     /// The evaluations since the leader's last.
     waited: u64,
+    /// Whether the last evaluations have begun.
+    is_end: bool,
     challengers: Vec<Challenger>,
     /// How many challengers there were.
     challenges: u64,
@@ -110,10 +115,14 @@ impl Referee {
         }
     }
 
-    /// Counts an evaluation.
-    pub(super) fn note_evaluation(&mut self) {
+    /// An evaluation came in, so many having been asked of a budget, if there is one.
+    pub(super) fn note_evaluation(&mut self, asked: u64, budget: Option<u64>) {
         self.waited += 1;
-        self.is_leader_due |= self.waited >= LONG && self.leader.count < MOST;
+        let is_end = budget.is_some_and(|budget| budget >= AMPLE && asked + MOST >= budget);
+        if is_end && !self.is_end {
+            (self.is_end, self.leader) = (true, Fresh::default());
+        }
+        self.is_leader_due |= (self.waited >= LONG || is_end) && self.leader.count < MOST;
     }
 
     /// Whether a value leads at once, that is better than the leader's `best`, when so many evaluations
@@ -290,14 +299,24 @@ mod tests {
         let mut referee = Referee::of_noise(None);
         referee.new_leader();
         let mut again = 0;
-        for _ in 0..2000 {
-            referee.note_evaluation();
+        for evaluation in 0..2000 {
+            referee.note_evaluation(evaluation, None);
             if let Some(Again::Leader(reign)) = referee.next() {
                 again += 1;
                 assert_eq!(referee.tell_leader(reign, Some(2.0)), Some(2.0));
             }
         }
         assert_eq!(again, MOST);
+    }
+
+    #[test]
+    fn the_last_evaluations_are_the_leaders() {
+        let mut referee = Referee::of_noise(None);
+        referee.new_leader();
+        for (asked, budget, is_due) in [(89, 99, false), (89, 100, false), (90, 100, true)] {
+            referee.note_evaluation(asked, Some(budget));
+            assert_eq!(referee.next().is_some(), is_due, "{asked} of {budget}");
+        }
     }
 
     #[test]
