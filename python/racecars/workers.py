@@ -33,6 +33,8 @@ __all__ = ["asynchronous", "pool_of"]
 
 # The most points that are sent together.
 MOST_AT_ONCE = 32
+# At most about one evaluation in so many is out: the search learns nothing from what is.
+OUT = 50
 # Sending points takes at most about this share of a cheap function's time.
 SHARE = 0.5
 # These ends do not wait for what is under way.
@@ -134,6 +136,8 @@ class _Desk:
             return 1
         wanted = self.pool.latency / SHARE / max(self.seconds, 1e-7)
         most = MOST_AT_ONCE
+        if math.isfinite(self.run.limit):
+            most = min(most, int(self.run.limit) // (OUT * self.pool.size))
         if self.lookahead is not None:
             most = min(most, self.lookahead // self.pool.size)
         return max(1, min(most, math.ceil(wanted)))

@@ -281,3 +281,25 @@ def test_auto_says_what_it_did_and_leaves_settings_to_race_cars(tmp_path: Path) 
         sphere, [(-5, 5)] * 10, maxfev=100, rng=1, gamma=0.9, checkpoint=tmp_path / "run"
     )
     assert tuned.optimizer.method == "race-cars" and "portfolio" not in tuned
+
+
+def test_the_luckiest_value_of_a_noisy_function_is_not_its_best() -> None:
+    noise = np.random.default_rng(1)
+
+    def noisy(x: np.ndarray) -> float:
+        return float(np.sum(np.square(x - 1)) + noise.normal())
+
+    def bias(**options: Any) -> float:
+        runs = [
+            racecars.minimize(noisy, [(-5, 5)] * 5, maxfev=600, rng=seed, **options)
+            for seed in range(8)
+        ]
+        claims = [run.fun - float(np.sum(np.square(run.x - 1))) for run in runs]
+        assert all("noise" in options or run.portfolio["noisy"] for run in runs)
+        return abs(float(np.mean(claims)))
+
+    assert bias() < 0.5 < bias(noise="no")
+    with pytest.raises(ValueError, match="option `noise` of `auto` is maybe, not one of detect"):
+        racecars.minimize(noisy, [(-5, 5)], maxfev=5, noise="maybe")
+    with pytest.raises(TypeError, match="method `auto` has no option `gamma`; it has noise"):
+        racecars.minimize(noisy, [(-5, 5)], maxfev=5, noise="yes", gamma=0.9)

@@ -1,5 +1,7 @@
 //! `auto` on objectives that have another value each time.
 
+#![allow(clippy::unwrap_used)]
+
 use racecars::random::Random;
 use racecars::{Algorithm, Candidate, Noise, Optimizer, Outcome, Space, load, minimize};
 use std::collections::BTreeSet;

@@ -15,6 +15,7 @@ mod algorithm;
 pub mod auto;
 pub mod cma_es;
 pub mod differential_evolution;
+mod incumbent;
 mod ledger;
 pub mod quasi_random;
 pub mod racos;

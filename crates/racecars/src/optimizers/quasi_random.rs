@@ -9,6 +9,7 @@
 //! The other coordinates are uniform draws. Evenness in that many needs more points than anyone can
 //! pay for: in the base of the 50th prime, 229, some 200 points only just fill one coordinate.
 
+use super::incumbent::Incumbent;
 use super::ledger::Ledger;
 use super::{Best, Candidate, Optimizer, saved};
 use crate::classify::Sample;
@@ -41,7 +42,7 @@ pub(super) struct State {
     next: u64,
     random: Random,
     ledger: Ledger,
-    best: Option<Sample>,
+    best: Incumbent,
 }
 
 impl QuasiRandom {
@@ -51,17 +52,21 @@ impl QuasiRandom {
         let seed = random.bits();
         QuasiRandom {
             space: space.clone(),
-            state: State { seed, next: 0, random, ledger: Ledger::default(), best: None },
+            state: State {
+                seed,
+                next: 0,
+                random,
+                ledger: Ledger::default(),
+                best: Incumbent::default(),
+            },
             sequence: Sequence::new(space.dimension(), seed),
             spare: None,
         }
     }
 
     pub(super) fn restore(space: Space, state: State) -> Result<Self> {
-        let is_best = |best: &Sample| best.is_sound(&space) && !best.rank.is_failure();
-        let is_sound = state.random.is_alive()
-            && state.ledger.is_sound(&space)
-            && state.best.as_ref().is_none_or(is_best);
+        let is_sound =
+            state.random.is_alive() && state.ledger.is_sound(&space) && state.best.is_sound(&space);
         if !is_sound {
             return Err(saved::unsound());
         }
@@ -104,13 +109,7 @@ impl Optimizer for QuasiRandom {
     fn tell(&mut self, candidate: Candidate, outcome: Outcome) -> Result<()> {
         let (point, key) = self.state.ledger.settle(&self.space, candidate)?;
         let rank = outcome.rank();
-        let is_better = self.state.best.as_ref().is_none_or(|best| rank.beats(best.rank));
-        if is_better && !rank.is_failure() {
-            let old = self.state.best.replace(Sample { point, rank, key });
-            self.spare = old.map(|sample| sample.point);
-        } else {
-            self.spare = Some(point);
-        }
+        self.spare = self.state.best.offer(Sample { point, rank, key });
         Ok(())
     }
 
@@ -123,8 +122,7 @@ impl Optimizer for QuasiRandom {
     }
 
     fn best(&self) -> Option<Best<'_>> {
-        let Sample { point, rank, .. } = self.state.best.as_ref()?;
-        Some(Best { point, rank: *rank })
+        self.state.best.best()
     }
 
     fn save(&self) -> Vec<u8> {

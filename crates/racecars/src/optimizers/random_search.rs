@@ -1,5 +1,6 @@
 //! Random search: uniform draws from the space, the yardstick that everything must beat.
 
+use super::incumbent::Incumbent;
 use super::ledger::Ledger;
 use super::{Best, Candidate, Optimizer, saved};
 use crate::classify::Sample;
@@ -21,7 +22,7 @@ pub struct RandomSearch {
 pub(super) struct State {
     random: Random,
     ledger: Ledger,
-    best: Option<Sample>,
+    best: Incumbent,
 }
 
 impl RandomSearch {
@@ -29,16 +30,18 @@ impl RandomSearch {
     pub fn new(space: &Space, seed: u64) -> Self {
         RandomSearch {
             space: space.clone(),
-            state: State { random: Random::new(seed), ledger: Ledger::default(), best: None },
+            state: State {
+                random: Random::new(seed),
+                ledger: Ledger::default(),
+                best: Incumbent::default(),
+            },
             spare: None,
         }
     }
 
     pub(super) fn restore(space: Space, state: State) -> Result<Self> {
-        let is_best = |best: &Sample| best.is_sound(&space) && !best.rank.is_failure();
-        let is_sound = state.random.is_alive()
-            && state.ledger.is_sound(&space)
-            && state.best.as_ref().is_none_or(is_best);
+        let is_sound =
+            state.random.is_alive() && state.ledger.is_sound(&space) && state.best.is_sound(&space);
         if !is_sound {
             return Err(saved::unsound());
         }
@@ -66,13 +69,7 @@ impl Optimizer for RandomSearch {
     fn tell(&mut self, candidate: Candidate, outcome: Outcome) -> Result<()> {
         let (point, key) = self.state.ledger.settle(&self.space, candidate)?;
         let rank = outcome.rank();
-        let is_better = self.state.best.as_ref().is_none_or(|best| rank.beats(best.rank));
-        if is_better && !rank.is_failure() {
-            let old = self.state.best.replace(Sample { point, rank, key });
-            self.spare = old.map(|sample| sample.point);
-        } else {
-            self.spare = Some(point);
-        }
+        self.spare = self.state.best.offer(Sample { point, rank, key });
         Ok(())
     }
 
@@ -85,8 +82,7 @@ impl Optimizer for RandomSearch {
     }
 
     fn best(&self) -> Option<Best<'_>> {
-        let Sample { point, rank, .. } = self.state.best.as_ref()?;
-        Some(Best { point, rank: *rank })
+        self.state.best.best()
     }
 
     fn save(&self) -> Vec<u8> {

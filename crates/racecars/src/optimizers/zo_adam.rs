@@ -23,9 +23,9 @@
 //!   on with more directions, which make up for lost ones. A failure counts as told and adds nothing.
 //!   An iterate that fails is left for the best point known.
 
+use super::incumbent::Incumbent;
 use super::ledger::Ledger;
 use super::{Best, Candidate, Optimizer, saved};
-use crate::classify::Sample;
 use crate::error::{Error, Result};
 use crate::outcome::{Outcome, Rank};
 use crate::random::Random;
@@ -72,7 +72,7 @@ pub(super) struct State {
     settings: Resolved,
     random: Random,
     ledger: Ledger,
-    best: Option<Sample>,
+    best: Incumbent,
     /// x: from 0 to 1 in every coordinate.
     iterate: Vec<f64>,
     /// m.
@@ -192,7 +192,7 @@ impl Descent {
                 iterate: (0..n).map(|_| random.unit()).collect(),
                 random,
                 ledger: Ledger::default(),
-                best: None,
+                best: Incumbent::default(),
                 mean: vec![0.0; n],
                 square: vec![0.0; n],
                 greatest_square: vec![0.0; n],
@@ -219,7 +219,6 @@ impl Descent {
         for (point, _) in &step.perturbed {
             space.check(point)?;
         }
-        let is_best = |best: &Sample| best.is_sound(&space) && !best.rank.is_failure();
         /// Counters with room to go on.
         const ROOM: u64 = 1 << 62;
         let n = space.dimension();
@@ -230,7 +229,7 @@ impl Descent {
             && square.iter().chain(greatest_square).all(is_square)
             && state.random.is_alive()
             && state.ledger.is_sound(&space)
-            && best.as_ref().is_none_or(is_best)
+            && best.is_sound(&space)
             && state.steps < ROOM
             && (step.asked.max(step.failed) as u64) < ROOM
             && step.smoothing > 0.0
@@ -286,7 +285,7 @@ impl Descent {
     /// Goes on from the best point, or from a random one, since there is no value here.
     fn leave_iterate(&mut self) {
         let State { best, iterate, random, .. } = &mut self.state;
-        match best.as_ref().filter(|best| best.rank.value().is_some()) {
+        match best.sample().filter(|best| best.rank.value().is_some()) {
             Some(best) => scale_down(&self.space, &best.point, iterate),
             None => iterate.iter_mut().for_each(|x| *x = random.unit()),
         }
@@ -420,15 +419,8 @@ impl Optimizer for Descent {
         let (point, key) = self.state.ledger.settle(&self.space, candidate)?;
         let rank = outcome.rank();
         let State { best, step, steps, iterate, .. } = &mut self.state;
-        let is_best = !rank.is_failure() && best.as_ref().is_none_or(|best| rank.beats(best.rank));
-        if is_best {
-            match best {
-                Some(best) => {
-                    best.point.copy_from_slice(&point);
-                    best.rank = rank;
-                }
-                None => *best = Some(Sample { point: point.clone(), rank, key }),
-            }
+        if best.is_beaten_by(rank) {
+            best.replace(&point, rank, key);
             // A known point is where to start, if nothing has been asked yet.
             if id == Candidate::KNOWN && *steps == 0 && step.asked == 0 && rank.value().is_some() {
                 scale_down(&self.space, &point, iterate);
@@ -454,8 +446,7 @@ impl Optimizer for Descent {
     }
 
     fn best(&self) -> Option<Best<'_>> {
-        let Sample { point, rank, .. } = self.state.best.as_ref()?;
-        Some(Best { point, rank: *rank })
+        self.state.best.best()
     }
 
     fn save(&self) -> Vec<u8> {

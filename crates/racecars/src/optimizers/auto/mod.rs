@@ -18,6 +18,7 @@ mod referee;
 mod survey;
 
 use super::cma_es::{Cma, CmaEs};
+use super::incumbent::Incumbent;
 use super::ledger::Ledger;
 use super::racos::{Classification, Racos, Shrinking};
 use super::saved::ROOM;
@@ -76,7 +77,7 @@ struct State {
     ledger: Ledger,
     noise: Noise,
     budget: Option<u64>,
-    best: Option<Sample>,
+    best: Incumbent,
     survey: Option<Survey>,
     /// What is known before there is a plan: RACE-CARS begins with it.
     early: Vec<(Box<[f64]>, Rank)>,
@@ -159,7 +160,7 @@ impl Auto {
             ledger: Ledger::default(),
             noise,
             budget,
-            best: None,
+            best: Incumbent::default(),
             survey,
             early: Vec::new(),
             legs: Vec::new(),
@@ -191,13 +192,12 @@ impl Auto {
             Some(member) if member.space() != &space => return Err(saved::unsound()),
             member => member.map(Box::new),
         };
-        let is_best = |best: &Sample| best.is_sound(&space) && !best.rank.is_failure();
         let is_early =
             |(point, rank): &(Box<[f64]>, Rank)| space.check(point).is_ok() && rank.is_sound();
         let out = own.origins.iter().map(|(id, _)| *id);
         let is_sound = own.random.is_alive()
             && own.ledger.is_sound(&space)
-            && own.best.as_ref().is_none_or(is_best)
+            && own.best.is_sound(&space)
             && own.survey.as_ref().is_none_or(Survey::is_sound)
             && own.early.iter().all(is_early)
             && own.leg < own.legs.len().max(1)
@@ -291,7 +291,7 @@ impl Auto {
                 };
                 let mut cma_es = Cma::new(&self.space, &settings, self.state.random.bits())?;
                 if (has_led || self.state.has_known)
-                    && let Some(Sample { point, rank, .. }) = &self.state.best
+                    && let Some(Sample { point, rank, .. }) = self.state.best.sample()
                 {
                     cma_es.tell(Candidate::known(point.clone()), outcome_of(*rank))?;
                 }
@@ -361,7 +361,7 @@ impl Auto {
         let again = self.state.referee.as_mut()?.next()?;
         let mut buffer = self.buffer();
         let sample = match again {
-            Again::Leader(_) => self.state.best.as_ref()?,
+            Again::Leader(_) => self.state.best.sample()?,
             Again::Challenger(number) => &self.state.referee.as_ref()?.challenger(number)?.sample,
         };
         buffer.copy_from_slice(&sample.point);
@@ -371,8 +371,7 @@ impl Auto {
     fn propose_polish(&mut self) -> Option<(Box<[f64]>, u64, Origin)> {
         let mut point = self.buffer();
         let State { polish, best, random, .. } = &mut self.state;
-        let best = best.as_ref()?;
-        let value = best.rank.value()?;
+        let (best, value) = (best.sample()?, best.value()?);
         let probe = polish.as_mut()?.next(&self.space, &best.point, value, random, &mut point);
         let Some(probe) = probe else {
             self.spare = Some(point);
@@ -408,14 +407,14 @@ impl Auto {
 
     /// Enters an outcome that is taken as it is, of a member's or of a known point.
     fn enter(&mut self, member: Option<Member>, point: &[f64], key: u64, rank: Rank) {
-        let is_better = self.is_better(rank);
+        let is_better = self.state.best.is_beaten_by(rank);
         if let Some(member) = member {
             let account = &mut self.state.accounts[member as usize];
             account.evaluations += 1;
             account.credit(rank, is_better);
         }
         if is_better {
-            self.lead(point, key, rank);
+            self.state.best.replace(point, rank, key);
             if let Some(referee) = &mut self.state.referee {
                 referee.new_leader();
             }
@@ -439,49 +438,34 @@ impl Auto {
         Ok(())
     }
 
-    fn is_better(&self, rank: Rank) -> bool {
-        let best = self.state.best.as_ref();
-        !rank.is_failure() && best.is_none_or(|best| rank.beats(best.rank))
-    }
-
     /// Whether an outcome is better than the best, but perhaps only by luck.
     fn is_challenge(&self, origin: Origin, rank: Rank) -> bool {
-        let State { referee: Some(referee), best: Some(best), ledger, .. } = &self.state else {
+        let State { referee, best, ledger, .. } = &self.state;
+        let (Some(referee), Some(value), Some(best)) = (referee, rank.value(), best.value()) else {
             return false;
         };
-        let (Some(value), Some(best)) = (rank.value(), best.rank.value()) else { return false };
         matches!(origin, Origin::RaceCars(_) | Origin::CmaEs(_))
             && value < best
             && !referee.is_clear(value, best, ledger.told(), self.space.dimension())
-    }
-
-    fn lead(&mut self, point: &[f64], key: u64, rank: Rank) {
-        match &mut self.state.best {
-            Some(best) => {
-                best.point.copy_from_slice(point);
-                (best.rank, best.key) = (rank, key);
-            }
-            none => *none = Some(Sample { point: point.into(), rank, key }),
-        }
     }
 
     /// Takes in what came of evaluating a point again.
     fn hear(&mut self, again: Again, value: Option<f64>) -> Result<()> {
         self.state.accounts[Member::Referee as usize].evaluations += 1;
         let State { best, referee, .. } = &mut self.state;
-        let (Some(best), Some(referee)) = (best, referee) else { return Ok(()) };
+        let Some(referee) = referee else { return Ok(()) };
         match again {
             Again::Leader(reign) => {
-                if let Some(mean) = referee.tell_leader(reign, value) {
-                    best.rank = Outcome::Value(mean).rank();
-                    if let Some(race_cars) = &mut self.race_cars {
-                        race_cars.revise_best(&best.point, best.rank);
-                    }
+                if let Some(mean) = referee.tell_leader(reign, value)
+                    && let Some(best) = best.revise(Outcome::Value(mean).rank())
+                    && let Some(race_cars) = &mut self.race_cars
+                {
+                    race_cars.revise_best(&best.point, best.rank);
                 }
                 Ok(())
             }
             Again::Challenger(number) => {
-                let limit = best.rank.value().unwrap_or(f64::INFINITY);
+                let limit = best.value().unwrap_or(f64::INFINITY);
                 match referee.tell_challenger(number, value, limit) {
                     Some(verdict) => self.close(verdict),
                     None => Ok(()),
@@ -499,7 +483,7 @@ impl Auto {
             None => Outcome::failed("no value when it was evaluated again"),
         };
         if leads {
-            self.lead(&point, key, outcome.rank());
+            self.state.best.replace(&point, outcome.rank(), key);
             let account = &mut self.state.accounts[challenger.origin.member() as usize];
             account.credit(outcome.rank(), true);
         }
@@ -615,8 +599,7 @@ impl Optimizer for Auto {
     }
 
     fn best(&self) -> Option<Best<'_>> {
-        let Sample { point, rank, .. } = self.state.best.as_ref()?;
-        Some(Best { point, rank: *rank })
+        self.state.best.best()
     }
 
     fn region(&self) -> Option<(&[f64], f64)> {

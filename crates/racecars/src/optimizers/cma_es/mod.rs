@@ -35,6 +35,7 @@ mod stopping;
 pub use settings::{CmaEs, Restarts};
 pub use stopping::Stop;
 
+use super::incumbent::Incumbent;
 use super::ledger::Ledger;
 use super::{Best, Candidate, Optimizer, saved};
 use crate::classify::Sample;
@@ -66,7 +67,7 @@ pub(super) struct State {
     settings: Resolved,
     random: Random,
     ledger: Ledger,
-    best: Option<Sample>,
+    best: Incumbent,
     /// How many candidates were asked, which is the id of the next one.
     asked: u64,
     /// The id of the first candidate of this generation of the run, of the one before, and so on: of
@@ -106,7 +107,7 @@ impl Cma {
             settings,
             random,
             ledger: Ledger::default(),
-            best: None,
+            best: Incumbent::default(),
             asked: 0,
             from: [0; LATEST + 1],
             schedule,
@@ -124,7 +125,6 @@ impl Cma {
         settings.check(&space)?;
         let n = space.dimension();
         let State { schedule, distribution, generation, history, asked, .. } = &state;
-        let is_best = |best: &Sample| best.is_sound(&space) && !best.rank.is_failure();
         let is_sound = state.random.is_alive()
             && state.ledger.is_sound(&space)
             && state.ledger.next_id() == *asked
@@ -133,7 +133,7 @@ impl Cma {
             && generation.is_sound(n, schedule.population, *asked)
             && history.is_sound()
             && state.from.iter().all(|from| from <= asked)
-            && state.best.as_ref().is_none_or(is_best);
+            && state.best.is_sound(&space);
         if !is_sound {
             return Err(saved::unsound());
         }
@@ -249,8 +249,7 @@ impl Cma {
             }
             None if rank.is_failure() => return,
             None if self.state.asked == 0 => {
-                let is_best = self.state.best.as_ref().is_none_or(|best| rank.beats(best.rank));
-                if is_best {
+                if self.state.best.is_beaten_by(rank) {
                     // From the middle of the box, no mirror image is nearer than the point.
                     let Distribution { mean, .. } = &mut self.state.distribution;
                     self.scratch.step.fill(0.5);
@@ -391,12 +390,7 @@ impl Optimizer for Cma {
         let (point, key) = self.state.ledger.settle(&self.space, candidate)?;
         let rank = outcome.rank();
         self.learn(id, &point, rank);
-        let is_better = self.state.best.as_ref().is_none_or(|best| rank.beats(best.rank));
-        let left = if is_better && !rank.is_failure() {
-            self.state.best.replace(Sample { point, rank, key }).map(|old| old.point)
-        } else {
-            Some(point)
-        };
+        let left = self.state.best.offer(Sample { point, rank, key });
         // Points told from elsewhere could otherwise pile up.
         let Scratch { spare, .. } = &mut self.scratch;
         if spare.len() <= self.state.ledger.pending() {
@@ -414,8 +408,7 @@ impl Optimizer for Cma {
     }
 
     fn best(&self) -> Option<Best<'_>> {
-        let Sample { point, rank, .. } = self.state.best.as_ref()?;
-        Some(Best { point, rank: *rank })
+        self.state.best.best()
     }
 
     fn save(&self) -> Vec<u8> {
