@@ -8,6 +8,7 @@ use racecars_lab::figures::curves::{Chart, Curve, Sample, Style};
 use racecars_lab::figures::{Svg, escape, grid, number};
 use racecars_lab::statistics::Summary;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// The tunings of one algorithm on a task, one per seed.
 #[derive(Debug, Clone, Serialize)]
@@ -44,8 +45,8 @@ const QUANTITIES: [(&str, Quantity); 4] = [
     ("Development loss", |look| look.dev.loss),
     ("Development accuracy", |look| look.dev.accuracy),
 ];
-/// How many points a curve has.
-const POINTS: u64 = 100;
+/// How many points a curve has at most, or a few more.
+const POINTS: usize = 200;
 
 impl Comparison {
     /// The four curves: means over seeds, with bands of one standard deviation.
@@ -55,7 +56,7 @@ impl Comparison {
     }
 
     fn chart(&self, title: &str, of: Quantity) -> Chart {
-        let curves: Vec<Curve> = self.entries.iter().map(|entry| self.curve(entry, of)).collect();
+        let curves: Vec<Curve> = self.entries.iter().map(|entry| curve(entry, of)).collect();
         let ends = || curves.iter().flat_map(|curve| &curve.samples);
         let low = ends().map(|sample| sample.low).fold(f64::INFINITY, f64::min);
         let high = ends().map(|sample| sample.high).fold(f64::NEG_INFINITY, f64::max);
@@ -66,23 +67,6 @@ impl Comparison {
             y_label: title.to_lowercase(),
             linear: Some((low - room, high + room)),
             curves,
-        }
-    }
-
-    fn curve(&self, entry: &Entry, of: Quantity) -> Curve {
-        let places = (0..=POINTS).map(|i| i * self.budget / POINTS);
-        let samples: Vec<Sample> = places
-            .filter_map(|calls| {
-                let values: Vec<f64> = entry.tuned.iter().map(|t| of(&look_at(t, calls))).collect();
-                let Summary { mean, std, .. } = Summary::of(&values)?;
-                Some(Sample { x: calls as f64, middle: mean, low: mean - std, high: mean + std })
-            })
-            .collect();
-        let last = samples.last().map_or(String::new(), |last| number(last.middle));
-        Curve {
-            label: format!("{} {last}", entry.algorithm),
-            style: style(&entry.algorithm),
-            samples,
         }
     }
 
@@ -178,6 +162,25 @@ impl Comparison {
             first.map_or(0, |entry| entry.tuned.len())
         )
     }
+}
+
+/// The curve of an algorithm: means over seeds wherever somebody looked.
+fn curve(entry: &Entry, of: Quantity) -> Curve {
+    let looks = entry.tuned.iter().flat_map(|tuned| &tuned.looks).map(|look| look.calls);
+    let places: BTreeSet<u64> = looks.chain([0]).collect();
+    let step = places.len().div_ceil(POINTS);
+    let mut places: Vec<u64> = places.into_iter().rev().step_by(step).collect();
+    places.reverse();
+    let samples: Vec<Sample> = places
+        .into_iter()
+        .filter_map(|calls| {
+            let values: Vec<f64> = entry.tuned.iter().map(|t| of(&look_at(t, calls))).collect();
+            let Summary { mean, std, .. } = Summary::of(&values)?;
+            Some(Sample { x: calls as f64, middle: mean, low: mean - std, high: mean + std })
+        })
+        .collect();
+    let last = samples.last().map_or(String::new(), |last| number(last.middle));
+    Curve { label: format!("{} {last}", entry.algorithm), style: style(&entry.algorithm), samples }
 }
 
 /// A line of the table: means and deviations over looks, and over tests if there are any.
