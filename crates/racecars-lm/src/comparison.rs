@@ -1,12 +1,14 @@
 //! The paper's comparison on a task: algorithms side by side, over seeds, with the same calls; four
-//! curves, as the paper has them, and a table.
+//! curves, as the paper has them, a table, and a section of the paper's page.
 
 use crate::loss::Score;
-use crate::tune::{Look, Tuned};
+use crate::task::Position;
+use crate::tune::{Look, TuneSettings, Tuned};
 use racecars_lab::figures::curves::{Chart, Curve, Sample, Style};
-use racecars_lab::figures::{Svg, grid, number};
+use racecars_lab::figures::{Svg, escape, grid, number};
 use racecars_lab::statistics::Summary;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// The tunings of one algorithm on a task, one per seed.
 #[derive(Debug, Clone, Serialize)]
@@ -26,6 +28,9 @@ pub struct Comparison {
     pub task: String,
     /// The calls that each tuning had.
     pub budget: u64,
+    /// The settings of the first algorithm's first tuning. The others differ in what algorithms and
+    /// seeds differ in.
+    pub settings: TuneSettings,
     /// The algorithms, ours first.
     pub entries: Vec<Entry>,
     /// No prompt and the untuned one on the test texts, if they were tried.
@@ -40,8 +45,8 @@ const QUANTITIES: [(&str, Quantity); 4] = [
     ("Development loss", |look| look.dev.loss),
     ("Development accuracy", |look| look.dev.accuracy),
 ];
-/// How many points a curve has.
-const POINTS: u64 = 100;
+/// How many points a curve has at most, or a few more.
+const POINTS: usize = 200;
 
 impl Comparison {
     /// The four curves: means over seeds, with bands of one standard deviation.
@@ -51,7 +56,7 @@ impl Comparison {
     }
 
     fn chart(&self, title: &str, of: Quantity) -> Chart {
-        let curves: Vec<Curve> = self.entries.iter().map(|entry| self.curve(entry, of)).collect();
+        let curves: Vec<Curve> = self.entries.iter().map(|entry| curve(entry, of)).collect();
         let ends = || curves.iter().flat_map(|curve| &curve.samples);
         let low = ends().map(|sample| sample.low).fold(f64::INFINITY, f64::min);
         let high = ends().map(|sample| sample.high).fold(f64::NEG_INFINITY, f64::max);
@@ -65,27 +70,19 @@ impl Comparison {
         }
     }
 
-    fn curve(&self, entry: &Entry, of: Quantity) -> Curve {
-        let places = (0..=POINTS).map(|i| i * self.budget / POINTS);
-        let samples: Vec<Sample> = places
-            .filter_map(|calls| {
-                let values: Vec<f64> = entry.tuned.iter().map(|t| of(&look_at(t, calls))).collect();
-                let Summary { mean, std, .. } = Summary::of(&values)?;
-                Some(Sample { x: calls as f64, middle: mean, low: mean - std, high: mean + std })
-            })
-            .collect();
-        let last = samples.last().map_or(String::new(), |last| number(last.middle));
-        Curve {
-            label: format!("{} {last}", entry.algorithm),
-            style: style(&entry.algorithm),
-            samples,
-        }
-    }
-
     /// A table of what came out, in Markdown: the prompts that were kept.
     pub fn table(&self) -> String {
+        let mut lines = self.lines();
+        lines.insert(1, vec!["---".to_string(); lines[0].len()]);
+        let lines: String =
+            lines.iter().map(|cells| format!("| {} |\n", cells.join(" | "))).collect();
+        format!("{lines}\n{}\n", self.calls())
+    }
+
+    /// The lines of the table, the heading first.
+    fn lines(&self) -> Vec<Vec<String>> {
         let heading = ["prompt", "seeds", "train loss", "accuracy", "dev loss", "dev accuracy"];
-        let mut lines = vec![heading.map(String::from).to_vec(), vec!["---".to_string(); 6]];
+        let mut lines = vec![heading.map(String::from).to_vec()];
         // What is untuned is the same for all algorithms.
         let first = self.entries.first().map_or(&[][..], |entry| &entry.tuned);
         let [without, untuned] =
@@ -98,15 +95,92 @@ impl Comparison {
         }
         if self.tested.is_some() {
             lines[0].push("test accuracy".to_string());
-            lines[1].push("---".to_string());
         }
+        lines
+    }
+
+    fn calls(&self) -> String {
         let all = || self.entries.iter().flat_map(|entry| &entry.tuned);
         let calls: u64 = all().map(|tuned| tuned.calls).sum();
         let failures: u64 = all().map(|tuned| tuned.failures).sum();
-        let lines: String =
-            lines.iter().map(|cells| format!("| {} |\n", cells.join(" | "))).collect();
-        format!("{lines}\n{calls} calls in all, {failures} failed.\n")
+        format!("{calls} calls in all, {failures} failed.")
     }
+
+    /// A section of the paper's page: HTML, with table and figure.
+    pub fn section(&self) -> String {
+        let cells = |cells: &[String], tag: &str| -> String {
+            cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect()
+        };
+        let lines = self.lines();
+        let head = cells(&lines[0], "th");
+        let rows: String =
+            lines[1..].iter().map(|line| format!("<tr>{}</tr>\n", cells(line, "td"))).collect();
+        format!(
+            "<h2 id=\"lm-{0}\">Prompts for a language model: {0}</h2>\n\
+             <p><b>The paper says.</b> With RoBERTa on SST-2, Yelp, AG's News and RTE, 500 coordinates, 50 \
+             prompt tokens, 8000 calls and 5 seeds, RACE-CARS consistently accelerates SRACOS; CMA-ES is \
+             better on all but SST-2, with signs of overfitting, and RACE-CARS comparable.</p>\n\
+             <p><b>We got.</b> {1}</p>\n<figure id=\"figure-lm-{0}\">\n{2}</figure>\n\
+             <table><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table>\n\
+             <p>Mean ± standard deviation over seeds. The prompts in the table are those that were kept: \
+             of the ones in the figure the one with the lowest loss on the development texts, which have \
+             so chosen it; only test texts have not. {3}</p>\n",
+            escape(&self.task),
+            self.about(),
+            self.figure().to_inline(),
+            self.calls(),
+        )
+    }
+
+    /// Model and settings, as HTML.
+    fn about(&self) -> String {
+        let TuneSettings { shots, dim, bound, prompt_tokens, position, base, gamma, rho, .. } =
+            &self.settings;
+        let first = self.entries.first();
+        let model = first.and_then(|entry| entry.tuned.first()).map_or("", |tuned| &tuned.model);
+        let place = match position {
+            Position::Prefix => "before",
+            Position::Suffix => "after",
+        };
+        let start = match base.is_empty() {
+            true => "zero".to_string(),
+            false => format!("the embedding of <code>{}</code>", escape(&format!("{base:?}"))),
+        };
+        let own = match (gamma, rho) {
+            (None, None) => String::new(),
+            (gamma, rho) => {
+                let given = [("gamma", gamma), ("rho", rho)].into_iter();
+                let given = given.filter_map(|(name, x)| Some(format!("{name} = {}", (*x)?)));
+                format!("; RACE-CARS with {}", given.collect::<Vec<_>>().join(", "))
+            }
+        };
+        format!(
+            "{}: {shots} texts of each label, {dim} coordinates within ±{bound}, {prompt_tokens} prompt \
+             tokens {place} the text, p0 {start}, {} calls, {} seeds{own}.",
+            escape(model),
+            self.budget,
+            first.map_or(0, |entry| entry.tuned.len())
+        )
+    }
+}
+
+/// The curve of an algorithm: means over seeds wherever somebody looked.
+fn curve(entry: &Entry, of: Quantity) -> Curve {
+    let looks = entry.tuned.iter().flat_map(|tuned| &tuned.looks).map(|look| look.calls);
+    let places: BTreeSet<u64> = looks.chain([0]).collect();
+    let step = places.len().div_ceil(POINTS);
+    let mut places: Vec<u64> = places.into_iter().rev().step_by(step).collect();
+    places.reverse();
+    let samples: Vec<Sample> = places
+        .into_iter()
+        .filter_map(|calls| {
+            let values: Vec<f64> = entry.tuned.iter().map(|t| of(&look_at(t, calls))).collect();
+            let Summary { mean, std, .. } = Summary::of(&values)?;
+            Some(Sample { x: calls as f64, middle: mean, low: mean - std, high: mean + std })
+        })
+        .collect();
+    let last = samples.last().map_or(String::new(), |last| number(last.middle));
+    Curve { label: format!("{} {last}", entry.algorithm), style: style(&entry.algorithm), samples }
 }
 
 /// A line of the table: means and deviations over looks, and over tests if there are any.
@@ -152,6 +226,9 @@ fn style(algorithm: &str) -> Style {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loss::Loss;
+    use crate::projection::{Draw, ProjectionSettings};
+    use crate::task::Task;
 
     fn tuned(shift: f64) -> Tuned {
         let look = |calls: u64, loss: f64| {
@@ -181,7 +258,26 @@ mod tests {
             tested: Vec::new(),
         };
         let entries = vec![entry("race-cars"), entry("cma-es")];
-        let mut comparison = Comparison { task: "sst2".into(), budget: 40, entries, tested: None };
+        let settings = TuneSettings {
+            task: Task::named("sst2").unwrap(),
+            shots: 16,
+            seed: 0,
+            algorithm: "race-cars".into(),
+            gamma: Some(0.7),
+            rho: None,
+            dim: 50,
+            bound: 1.0,
+            prompt_tokens: 9,
+            budget: 40,
+            batch: 1,
+            look_every: 20,
+            loss: Loss::CrossEntropy,
+            position: Position::Suffix,
+            projection: ProjectionSettings { draw: Draw::Normal, alpha: 1.0, sigma: 1.0, seed: 0 },
+            base: "\n<p0>".into(),
+        };
+        let mut comparison =
+            Comparison { task: "sst2".into(), budget: 40, settings, entries, tested: None };
         let table = comparison.table();
         assert!(table.contains("| untuned | 2 | 0.900 ± 0.000 | 55.0 ± 0.0 % |"), "{table}");
         assert!(table.contains("| race-cars | 2 | 0.600 ± 0.1"), "{table}");
@@ -195,5 +291,15 @@ mod tests {
         assert!(table.contains("% | 55.0 % |") && table.contains("% | 70.0 ± 14.1 % |"), "{table}");
         let figure = comparison.figure().to_file();
         assert!(figure.contains("race-cars 0.400") && !figure.contains("NaN"), "{figure}");
+        let section = comparison.section();
+        for part in [
+            "<h2 id=\"lm-sst2\">",
+            "<figure id=\"figure-lm-sst2\">\n<svg",
+            "<td>70.0 ± 14.1 %</td></tr>",
+            "m: 16 texts of each label, 50 coordinates within ±1, 9 prompt tokens after the text, p0 the \
+             embedding of <code>&quot;\\n&lt;p0&gt;&quot;</code>, 40 calls, 2 seeds; RACE-CARS with gamma = 0.7.",
+        ] {
+            assert!(section.contains(part), "{part} is not in {section}");
+        }
     }
 }

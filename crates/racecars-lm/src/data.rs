@@ -26,8 +26,9 @@ impl Example {
     }
 
     pub(crate) fn column(&self, name: &str) -> Option<&str> {
-        let found = self.columns.iter().find(|(column, _)| column == name || column == ANY);
-        found.map(|(_, text)| &**text)
+        let named = |name: &str| self.columns.iter().find(|(column, _)| column == name);
+        let found = named(name).or_else(|| named(ANY));
+        found.or_else(|| named(other_name(name)?)).map(|(_, text)| &**text)
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
@@ -37,6 +38,15 @@ impl Example {
 
 /// The column of files that have but one and do not name it.
 const ANY: &str = "*";
+
+/// Files with one text call it `text` or `sentence`, and those of one task do not always agree.
+fn other_name(name: &str) -> Option<&'static str> {
+    match name {
+        "text" => Some("sentence"),
+        "sentence" => Some("text"),
+        _ => None,
+    }
+}
 
 /// Reads a data file.
 pub fn read(path: &Path, task: &Task) -> Result<Vec<Example>> {
@@ -116,7 +126,7 @@ fn plain_lines(text: &str, task: &Task) -> Result<Vec<Example>> {
         .map(|(number, line)| {
             let (label, text) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
             let label = at_line(number, task.label(label))?;
-            Ok(Example { label, ..Example::of_text(text) })
+            Ok(Example { label, ..Example::of_text(&unescaped(text)) })
         })
         .collect()
 }
@@ -125,7 +135,7 @@ fn at_line<T>(number: usize, result: Result<T>) -> Result<T> {
     result.map_err(|error| error.within(format!("line {number}")))
 }
 
-/// Tables write line breaks within a text as `\n`.
+/// Files of a line per example write line breaks within a text as `\n`.
 fn unescaped(cell: &str) -> String {
     cell.replace("\\n", "\n")
 }
@@ -241,15 +251,31 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (folder, sst2) = (folder.path(), Task::named("sst2").unwrap());
         write(folder, "a.tsv", "sentence\tlabel\nbad\\nfilm\t0\n\ngood \"film\t1\n");
-        write(folder, "b.txt", "0 bad\n1 good film\n");
+        write(folder, "b.txt", "0 bad\n1 good\\nfilm\n");
         write(folder, "c.jsonl", "{\"sentence\": \"bad\", \"label\": 0, \"idx\": 3}\n");
         let a = read(&folder.join("a.tsv"), &sst2).unwrap();
         assert_eq!(a[0].column("sentence"), Some("bad\nfilm"));
         assert_eq!((a[1].column("sentence"), a[1].label), (Some("good \"film"), 1));
         let b = read(&folder.join("b.txt"), &sst2).unwrap();
-        assert_eq!((b[1].column("sentence"), b[1].label), (Some("good film"), 1));
+        assert_eq!((b[1].column("sentence"), b[1].label), (Some("good\nfilm"), 1));
         let c = read(&folder.join("c.jsonl"), &sst2).unwrap();
         assert_eq!((c[0].column("sentence"), c[0].label), (Some("bad"), 0));
+    }
+
+    #[test]
+    fn one_text_may_be_called_text_or_sentence() {
+        let of = |columns: &[(&str, &str)]| {
+            let columns = columns.iter().map(|(name, text)| (name.to_string(), text.to_string()));
+            Example::new(columns.collect(), 0)
+        };
+        // AG's News has `text` in its splits and `sentence` in its test file.
+        assert_eq!(of(&[("sentence", "a")]).column("text"), Some("a"));
+        assert_eq!(of(&[("text", "a")]).column("sentence"), Some("a"));
+        let both = of(&[("sentence", "a"), ("text", "b")]);
+        assert_eq!((both.column("sentence"), both.column("text")), (Some("a"), Some("b")));
+        // But the two texts of RTE are not one.
+        assert_eq!(of(&[("sentence", "a")]).column("sentence1"), None);
+        assert_eq!(of(&[("sentence1", "a"), ("sentence2", "b")]).column("text"), None);
     }
 
     #[test]

@@ -33,7 +33,9 @@ impl Package {
     pub fn named(name: &str) -> Result<Self> {
         PACKAGES.into_iter().find(|package| package.name == name).ok_or_else(|| {
             let names = PACKAGES.map(|package| package.name).join(", ");
-            Error::input(format!("model `{name}` is none of {names}"))
+            Error::input(format!(
+                "model `{name}` is neither {names} nor OWNER/NAME, one of the hub"
+            ))
         })
     }
 
@@ -102,7 +104,7 @@ pub fn models_folder() -> Result<PathBuf> {
 }
 
 /// The SHA-256 of a file, in hexadecimal.
-fn hash(path: &Path) -> Result<String> {
+pub(crate) fn hash(path: &Path) -> Result<String> {
     let refuse = |error| Error::system("read", path, error);
     let (mut file, mut hash) = (File::open(path).map_err(refuse)?, Sha256::new());
     let mut buffer = vec![0; 1 << 20];

@@ -10,6 +10,7 @@ mod comparison;
 pub mod data;
 mod error;
 pub mod fetch;
+pub mod hub;
 pub mod loss;
 pub mod model;
 mod panel;

@@ -23,6 +23,7 @@ pub use ablation::Ablation;
 pub use claims::{Judgement, Verdict};
 pub use contest::{Contest, Entry, LeftOut, Panel};
 pub use experiment::Experiment;
+pub use report::keep_section;
 pub use scale::Scale;
 pub use table1::Table1;
 
@@ -157,7 +158,8 @@ impl Paper {
         }
         write("results.json", &serde_json::to_string_pretty(findings).unwrap_or_default())?;
         write("summary.md", &summary::page(self, findings))?;
-        write("report.html", &report::page(self, &sections))
+        report::keep_section(&self.directory, "1-synthetic", &report::synthetic(self, &sections))?;
+        Ok(())
     }
 
     /// The command that makes these files.
@@ -245,6 +247,21 @@ mod tests {
         assert_eq!(page, std::fs::read_to_string(directory.path().join("report.html")).unwrap());
         let json = |findings: &Findings| serde_json::to_value(findings).unwrap();
         assert_eq!(json(&again), json(&findings));
+    }
+
+    #[test]
+    fn sections_of_others_stay_on_the_page_and_only_the_newest_of_each() {
+        let directory = tempfile::tempdir().unwrap();
+        let page = || std::fs::read_to_string(directory.path().join("report.html")).unwrap();
+        let keep = |html: &str| keep_section(directory.path(), "2-other", html).unwrap();
+        keep("<h2>First</h2>\n");
+        assert!(page().contains("<h1>RACE-CARS") && page().contains("<h2>First</h2>"));
+        run(directory.path().into(), &[Experiment::Mixed]);
+        assert!(page().contains("id=\"mixed\"") && page().contains("<h2>First</h2>"));
+        assert_eq!(keep("<h2>Second</h2>\n"), directory.path().join("report.html"));
+        let page = page();
+        assert!(!page.contains("First"));
+        assert!(page.find("id=\"mixed\"").unwrap() < page.find("<h2>Second</h2>").unwrap());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The page: what the paper says, what came out here, and whether the one holds in the other. One
 //! file without references to others; no times and no paths, so that the same command gives the same
-//! page on every machine.
+//! page on every machine. It is put together from the sections that commands have kept.
 
 use super::ablation::Ablation;
 use super::claims::{Judgement, Verdict};
@@ -9,10 +9,13 @@ use super::experiment::Experiment;
 use super::table1::{Table1, TableCell};
 use super::{Finding, Paper, Scale};
 use crate::figures::{Svg, escape, number};
+use crate::trials::{TrialsError, files};
+use std::path::{Path, PathBuf};
 
 /// An experiment, what came of it, and its figures by name.
 pub(super) type Section<'a> = (Experiment, &'a Finding, Vec<(String, Svg)>);
 
+const TITLE: &str = "RACE-CARS: the paper's experiments reproduced";
 const STYLE: &str = "\
 body{font:16px/1.5 system-ui,'Helvetica Neue',Arial,sans-serif;color:#222;max-width:72rem;\
 margin:2rem auto;padding:0 1rem}\
@@ -33,18 +36,47 @@ white-space:nowrap;border:1px solid}\
 .best{font-weight:600}code{background:#f2f2f2;padding:.1rem .3rem}\
 details{margin:.7rem 0}summary{cursor:pointer}";
 
-pub(super) fn page(paper: &Paper, sections: &[Section<'_>]) -> String {
+/// Keeps a section of the page, as HTML, in place of the one that had this name; and writes the page
+/// anew, with all sections that are kept in the directory, by name. Returns where the page is.
+pub fn keep_section(directory: &Path, name: &str, html: &str) -> Result<PathBuf, TrialsError> {
+    let folder = directory.join("sections");
+    files::create_directory(&folder)?;
+    files::write(&folder.join(format!("{name}.html")), html)?;
+    let refuse = |path: &Path, source| TrialsError::File { path: path.to_path_buf(), source };
+    let mut kept = Vec::new();
+    for entry in std::fs::read_dir(&folder).map_err(|source| refuse(&folder, source))? {
+        let path = entry.map_err(|source| refuse(&folder, source))?.path();
+        if path.extension().is_some_and(|extension| extension == "html") {
+            kept.push(path);
+        }
+    }
+    kept.sort();
+    let mut body = String::new();
+    for path in &kept {
+        body += &std::fs::read_to_string(path).map_err(|source| refuse(path, source))?;
+    }
+    let page = directory.join("report.html");
+    files::write(&page, &framed(&body))?;
+    Ok(page)
+}
+
+fn framed(body: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n\
+         <title>{TITLE}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{TITLE}</h1>\n{body}\
+         </body>\n</html>\n"
+    )
+}
+
+/// The experiments on synthetic functions, as a section.
+pub(super) fn synthetic(paper: &Paper, sections: &[Section<'_>]) -> String {
     let mut body = head(paper);
     body += &overview(sections);
     for (experiment, finding, pictures) in sections {
         body += &section(paper, *experiment, finding, pictures);
     }
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width\">\n\
-         <title>RACE-CARS: the paper's experiments reproduced</title>\n<style>{STYLE}</style>\n\
-         </head>\n<body>\n{body}</body>\n</html>\n"
-    )
+    body
 }
 
 fn head(paper: &Paper) -> String {
@@ -57,8 +89,7 @@ fn head(paper: &Paper) -> String {
         }
     };
     format!(
-        "<h1>RACE-CARS: the paper's experiments reproduced</h1>\n{quick}\
-         <p>Made by racecars {} with <code>{}</code>. Trial <i>i</i> of every cell has seed <i>i</i> = 0, \
+        "{quick}<p>Made by racecars {} with <code>{}</code>. Trial <i>i</i> of every cell has seed <i>i</i> = 0, \
          1, …, which also decides what is random about its problem; so the same command gives the same \
          page on every machine. The numbers behind it are in the folder <code>data</code> beside it and in \
          <code>results.json</code>.</p>\n\

@@ -148,6 +148,11 @@ impl Batch {
     }
 }
 
+/// Whether the `config.json` of a folder is that of a model that can be opened.
+pub(crate) fn check_config(path: &Path) -> Result<()> {
+    roberta::Config::read(path).map(|_| ())
+}
+
 impl Model {
     /// Opens a GGUF file, a folder with one, or a folder with a RoBERTa.
     pub fn open(path: &Path) -> Result<Self> {

@@ -15,8 +15,7 @@ use tokenizers::Tokenizer;
 
 /// The part of `config.json` that matters here.
 #[derive(Debug, Deserialize)]
-struct Config {
-    model_type: String,
+pub(super) struct Config {
     hidden_size: usize,
     num_hidden_layers: usize,
     num_attention_heads: usize,
@@ -73,12 +72,7 @@ impl Norm {
 impl Roberta {
     pub(super) fn read(folder: &Path) -> Result<(Self, Tokens)> {
         let place = |name: &str| folder.join(name);
-        let path = place("config.json");
-        let text =
-            std::fs::read_to_string(&path).map_err(|error| Error::system("read", &path, error))?;
-        let config: Config = serde_json::from_str(&text)
-            .map_err(|error| Error::model(format!("{}: {error}", path.display())))?;
-        config.check().map_err(|error| error.within(path.display()))?;
+        let config = Config::read(&place("config.json"))?;
         let path = place("model.safetensors");
         let tensors = candle_core::safetensors::load(&path, &Device::Cpu)
             .map_err(|error| Error::model(format!("{}: {error}", path.display())))?;
@@ -198,13 +192,25 @@ impl Roberta {
 }
 
 impl Config {
-    fn check(&self) -> Result<()> {
-        if self.model_type != "roberta" {
-            let found = &self.model_type;
+    pub(super) fn read(path: &Path) -> Result<Self> {
+        let text =
+            std::fs::read_to_string(path).map_err(|error| Error::system("read", path, error))?;
+        let wrong = |error| Error::model(format!("{}: {error}", path.display()));
+        let value: serde_json::Value = serde_json::from_str(&text).map_err(wrong)?;
+        let kind = value.get("model_type").and_then(serde_json::Value::as_str).unwrap_or("none");
+        // Before the fields, of which other models have others.
+        if kind != "roberta" {
             return Err(Error::model(format!(
-                "model_type `{found}` is not supported; `roberta` is"
+                "{}: model_type `{kind}` is not supported; `roberta` is, and GGUF files of the Llama family",
+                path.display()
             )));
         }
+        let config: Config = serde_json::from_value(value).map_err(wrong)?;
+        config.check().map_err(|error| error.within(path.display()))?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<()> {
         if self.hidden_act != "gelu" {
             let found = &self.hidden_act;
             return Err(Error::model(format!("hidden_act `{found}` is not supported; `gelu` is")));

@@ -9,6 +9,7 @@ use crate::progress::Progress;
 use anyhow::Context;
 use clap::Args;
 use racecars::Algorithm;
+use racecars_lab::paper::keep_section;
 use racecars_lm::wire::Wanted;
 use racecars_lm::{BlackBox, Comparison, Entry, PROMPT, Panel, Prompt, Task, data, tune};
 use std::path::PathBuf;
@@ -17,8 +18,10 @@ use std::process::ExitCode;
 /// The paper's comparison on language models: algorithms side by side, over seeds, with the same calls
 ///
 /// The paper has RoBERTa, --task sst2,yelp,agnews,rte --dim 500 --prompt-tokens 50 --budget 8000 --gamma
-/// 0.7 --rho 0.002 --seeds 5; on a processor that takes days. DIR/lm gets a figure of four curves per
-/// task, a table, and every tuning with its journal: after Ctrl-C the same command goes on.
+/// 0.7 --rho 0.002 --seeds 5; on a processor that takes days. DIR/report.html gets a section per task,
+/// with four curves and a table, beside what `racecars paper --out DIR` has on it; DIR/lm has figures,
+/// tables, and every tuning with its journal: after Ctrl-C the same command goes on, and with a greater
+/// --budget it goes on from the end.
 #[derive(Args)]
 pub(crate) struct PaperLm {
     /// The tasks: sst2, yelp, agnews, rte, or TOML files
@@ -93,8 +96,9 @@ impl PaperLm {
                 }
             }
             let budget = self.search.budget;
+            let settings = self.search.settings(task.clone(), &self.algorithm[0], 0);
             let mut comparison =
-                Comparison { task: task.name.clone(), budget, entries, tested: None };
+                Comparison { task: task.name.clone(), budget, settings, entries, tested: None };
             if let Some(count) = self.test {
                 self.test(&*service, task, count, &mut comparison)?;
             }
@@ -111,9 +115,13 @@ impl PaperLm {
         }
         let path = folder.join("summary.md");
         std::fs::write(&path, &page).with_context(|| format!("cannot write {}", path.display()))?;
+        for comparison in &comparisons {
+            let name = format!("2-lm-{}", comparison.task);
+            keep_section(&self.out, &name, &comparison.section())?;
+        }
         match self.json {
             true => print_json(&comparisons)?,
-            false => print(format!("{page}the page: {}", path.display()))?,
+            false => print(format!("{page}the page: {}", self.out.join("report.html").display()))?,
         }
         Ok(ExitCode::SUCCESS)
     }

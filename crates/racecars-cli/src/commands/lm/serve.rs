@@ -17,7 +17,7 @@ use std::time::Duration;
 /// finishes what is under way. docs/lm.md has the protocol.
 #[derive(Args)]
 pub(crate) struct Serve {
-    /// The model: a GGUF file, a folder, or the name of a fetched one (smollm2)
+    /// The model: a GGUF file, a folder, or the name of a fetched one (smollm2, OWNER/NAME)
     #[arg(long, value_name = "FILE|DIR|NAME")]
     model: String,
     /// Where to listen; port 0 is any that is free

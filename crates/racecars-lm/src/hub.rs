@@ -1,0 +1,575 @@
+//! Getting models from the hub, by the name of a repository: the folder of a RoBERTa, or a GGUF file.
+//!
+//! A file is at `ENDPOINT/OWNER/NAME/resolve/REVISION/FILE`. The hub answers with it, or, where it is
+//! large, with the address of a store and the file's SHA-256 (`x-linked-etag`). A file is written as
+//! `.part` and renamed when its length and its SHA-256, where the hub says it, are right; what a broken
+//! download left is gone on with, if the hub still has the same file.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::fetch::hash;
+use crate::model::check_config;
+use std::fmt;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+use ureq::http::{Response, StatusCode, Uri};
+use ureq::{Agent, Body};
+
+/// Where the hub is, unless `HF_ENDPOINT` says otherwise.
+const ENDPOINT: &str = "https://huggingface.co";
+/// The files of a RoBERTa's folder. The first says whether the others are worth having.
+const FILES: [&str; 3] = ["config.json", "tokenizer.json", "model.safetensors"];
+/// How many redirects are followed.
+const REDIRECTS: usize = 10;
+/// How often a download is tried that gets no further.
+const TRIES: u32 = 4;
+
+/// A model of the hub: `OWNER/NAME`, `OWNER/NAME@REVISION`, or one of its files, `OWNER/NAME/FILE.gguf`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HubModel {
+    owner: String,
+    name: String,
+    revision: Option<String>,
+    file: Option<String>,
+}
+
+impl FromStr for HubModel {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let (owner, rest) = text.split_once('/').unwrap_or((text, ""));
+        let (repository, file) = first(rest, '/');
+        let (name, revision) = first(repository, '@');
+        let file_is_good =
+            file.is_none_or(|file| file.ends_with(".gguf") && file.split('/').all(is_name));
+        let is_good = file_is_good && [owner, name].into_iter().chain(revision).all(is_name);
+        if !is_good {
+            return Err(Error::input(format!(
+                "model `{text}` is not OWNER/NAME, OWNER/NAME@REVISION, or one of these with /FILE.gguf, of \
+                 letters, digits and `-`, `_`, `.`"
+            )));
+        }
+        let [owner, name] = [owner, name].map(String::from);
+        let [revision, file] = [revision, file].map(|text| text.map(String::from));
+        Ok(HubModel { owner, name, revision, file })
+    }
+}
+
+/// What is before the first such character, and what is after it.
+fn first(text: &str, at: char) -> (&str, Option<&str>) {
+    text.split_once(at).map_or((text, None), |(before, after)| (before, Some(after)))
+}
+
+/// Whether this may be a part of an address and the name of a file.
+fn is_name(part: &str) -> bool {
+    let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let length_is_good = (1..=200).contains(&part.len());
+    length_is_good
+        && !part.starts_with(['.', '-'])
+        && !part.contains("..")
+        && part.bytes().all(is_good)
+}
+
+impl fmt::Display for HubModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.owner, self.repository())?;
+        self.file.as_ref().map_or(Ok(()), |file| write!(f, "/{file}"))
+    }
+}
+
+impl HubModel {
+    fn repository(&self) -> String {
+        let name = &self.name;
+        self.revision.as_ref().map_or(name.clone(), |revision| format!("{name}@{revision}"))
+    }
+
+    /// Where it is, or will be, within a folder of models.
+    pub fn path(&self, folder: &Path) -> PathBuf {
+        let folder = folder.join(&self.owner).join(self.repository());
+        self.file.as_ref().map_or(folder.clone(), |file| folder.join(file))
+    }
+
+    /// Whether it is there as a whole.
+    pub fn is_in(&self, folder: &Path) -> bool {
+        let path = self.path(folder);
+        let has = |name: &str| path.join(name).is_file();
+        match self.file {
+            Some(_) => path.is_file(),
+            None => path.is_dir() && (!has(FILES[0]) || FILES.into_iter().all(has)),
+        }
+    }
+
+    fn files(&self) -> Vec<&str> {
+        self.file.as_ref().map_or(FILES.to_vec(), |file| vec![&**file])
+    }
+}
+
+/// The hub, or something else that has its layout.
+pub struct Hub {
+    agent: Agent,
+    endpoint: String,
+    token: Option<String>,
+}
+
+/// A file that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fetched {
+    /// Its name.
+    pub file: String,
+    /// Its length.
+    pub bytes: u64,
+    /// Whether it was there already.
+    pub was_there: bool,
+    /// Whether the hub said its SHA-256, which then is right.
+    pub is_hashed: bool,
+}
+
+/// A file on the hub.
+struct Remote {
+    name: String,
+    url: String,
+    /// Which version of the file it is.
+    tag: Option<String>,
+    size: Option<u64>,
+}
+
+impl Remote {
+    fn sha256(&self) -> Option<&str> {
+        self.tag.as_deref().filter(|tag| is_hex(tag, 64))
+    }
+}
+
+fn is_hex(text: &str, length: usize) -> bool {
+    text.len() == length && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// What the hub said about a file on the way to it.
+#[derive(Default)]
+struct Said {
+    linked_tag: Option<String>,
+    linked_size: Option<u64>,
+    tag: Option<String>,
+    size: Option<u64>,
+    commit: Option<String>,
+}
+
+impl Said {
+    fn hear(&mut self, response: &Response<Body>) {
+        let tag = |name| {
+            header(response, name)
+                .map(|tag| tag.trim_start_matches("W/").trim_matches('"').to_ascii_lowercase())
+        };
+        let size = |name| header(response, name)?.parse().ok();
+        self.linked_tag = self.linked_tag.take().or_else(|| tag("x-linked-etag"));
+        self.linked_size = self.linked_size.or_else(|| size("x-linked-size"));
+        let commit = header(response, "x-repo-commit").filter(|commit| is_hex(commit, 40));
+        self.commit = self.commit.take().or_else(|| commit.map(String::from));
+        if response.status().is_success() {
+            (self.tag, self.size) = (tag("etag"), size("content-length"));
+        }
+    }
+}
+
+fn header<'a>(response: &'a Response<Body>, name: &str) -> Option<&'a str> {
+    response.headers().get(name)?.to_str().ok()
+}
+
+impl Hub {
+    /// The hub at `HF_ENDPOINT`, or the official one, with `HF_TOKEN` if it is set.
+    pub fn from_environment() -> Result<Self> {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let endpoint = variable("HF_ENDPOINT").unwrap_or_else(|| ENDPOINT.to_string());
+        Hub::new(&endpoint, variable("HF_TOKEN"))
+    }
+
+    /// The hub at an address. The token is shown to nobody else.
+    pub fn new(endpoint: &str, token: Option<String>) -> Result<Self> {
+        let endpoint = endpoint.trim_end_matches('/').to_string();
+        if origin(&endpoint).is_none() {
+            return Err(Error::input(format!(
+                "the hub's address `{endpoint}` is not http(s)://..."
+            )));
+        }
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .timeout_connect(Some(Duration::from_secs(20)))
+            .timeout_per_read(Some(Duration::from_secs(60)))
+            .user_agent(concat!("racecars/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .new_agent();
+        Ok(Hub { agent, endpoint, token: token.map(|token| token.trim().to_string()) })
+    }
+
+    /// Gets a model into a folder of models. `seen` hears how many bytes there are of all, and of
+    /// which file.
+    pub fn fetch(
+        &self,
+        model: &HubModel,
+        folder: &Path,
+        mut seen: impl FnMut(u64, u64, &str),
+    ) -> Result<Vec<Fetched>> {
+        let folder = HubModel { file: None, ..model.clone() }.path(folder);
+        let remotes = self.look_up(model)?;
+        let total = remotes.iter().filter_map(|remote| remote.size).sum();
+        let (mut done, mut all) = (0, Vec::new());
+        for remote in &remotes {
+            let path = folder.join(&remote.name);
+            let was_there =
+                remote.sha256().is_some_and(|sha256| hash(&path).is_ok_and(|is| is == sha256));
+            if !was_there {
+                self.download(remote, &path, |bytes| seen(done + bytes, total, &remote.name))?;
+            }
+            if remote.name == FILES[0] {
+                check_config(&path)?;
+            }
+            let bytes = path.metadata().map_err(|error| Error::system("read", &path, error))?.len();
+            done += bytes;
+            let (file, is_hashed) = (remote.name.clone(), remote.sha256().is_some());
+            all.push(Fetched { file, bytes, was_there, is_hashed });
+        }
+        Ok(all)
+    }
+
+    /// Asks for all files, so that what is missing is known before anything is downloaded. All are of
+    /// the commit that the first was of.
+    fn look_up(&self, model: &HubModel) -> Result<Vec<Remote>> {
+        let HubModel { owner, name, .. } = model;
+        let mut revision = model.revision.clone().unwrap_or_else(|| "main".to_string());
+        let mut remotes = Vec::new();
+        for file in model.files() {
+            let url = |revision: &str| {
+                format!("{}/{owner}/{name}/resolve/{revision}/{file}", self.endpoint)
+            };
+            let said = self.head(&url(&revision))?;
+            revision = said.commit.unwrap_or(revision);
+            remotes.push(Remote {
+                name: file.to_string(),
+                url: url(&revision),
+                tag: said.linked_tag.or(said.tag),
+                size: said.linked_size.or(said.size),
+            });
+        }
+        Ok(remotes)
+    }
+
+    fn head(&self, url: &str) -> Result<Said> {
+        let mut failures = 0;
+        loop {
+            match self.ask(url, None) {
+                Ok((said, _)) => return Ok(said),
+                Err(error) if error.kind() == ErrorKind::Busy && failures + 1 < TRIES => {}
+                Err(error) => return Err(error),
+            }
+            pause(failures);
+            failures += 1;
+        }
+    }
+
+    /// Asks for a file from some byte on, or only about it, and follows where the hub sends us; for a
+    /// question, only within the hub.
+    fn ask(&self, url: &str, from: Option<u64>) -> Result<(Said, Response<Body>)> {
+        let (mut said, mut place) = (Said::default(), url.to_string());
+        for _ in 0..=REDIRECTS {
+            let is_hub = origin(&place) == origin(&self.endpoint);
+            let mut request = match from {
+                Some(_) => self.agent.get(&place),
+                None => self.agent.head(&place),
+            };
+            request = request.header("Accept-Encoding", "identity");
+            if let Some(from @ 1..) = from {
+                request = request.header("Range", format!("bytes={from}-"));
+            }
+            if let (Some(token), true) = (&self.token, is_hub) {
+                request = request.header("Authorization", format!("Bearer {token}"));
+            }
+            let response = request.call().map_err(|error| unreachable(&place, &error))?;
+            if is_hub {
+                said.hear(&response);
+            }
+            let status = response.status();
+            if !status.is_redirection() {
+                let is_answer = status.is_success() || status == StatusCode::RANGE_NOT_SATISFIABLE;
+                return match is_answer {
+                    true => Ok((said, response)),
+                    false => Err(refusal(url, &response)),
+                };
+            }
+            let next = header(&response, "location").and_then(|next| follow(&place, next));
+            let Some(next) = next else {
+                return Err(Error::network(format!("{place} answered {status} to nowhere")));
+            };
+            if from.is_none() && origin(&next) != origin(&self.endpoint) {
+                return Ok((said, response));
+            }
+            place = next;
+        }
+        Err(Error::network(format!("{url}: more than {REDIRECTS} redirects")))
+    }
+
+    /// Gets a file to a path, by way of a `.part` that belongs to this version of it.
+    fn download(&self, remote: &Remote, path: &Path, mut seen: impl FnMut(u64)) -> Result<()> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)
+                .map_err(|error| Error::system("make", folder, error))?;
+        }
+        let part = part(path, remote.tag.as_deref());
+        let mut file = open(&part)?;
+        let mut furthest = length(&file, &part)?;
+        // Not to be trusted if we do not know what it is, or if it is too long.
+        if furthest > 0 && (remote.tag.is_none() || remote.size.is_none_or(|size| furthest > size))
+        {
+            truncate(&file, &part)?;
+            furthest = 0;
+        }
+        let mut failures = 0;
+        // A part may be whole, if it was not renamed.
+        while remote.size != Some(furthest) {
+            let error = match self.stream(remote, &mut file, &part, &mut seen) {
+                Ok(()) => break,
+                Err(error) => error,
+            };
+            let now = length(&file, &part)?;
+            failures = if now > furthest { 0 } else { failures + 1 };
+            furthest = furthest.max(now);
+            if !matches!(error.kind(), ErrorKind::Busy | ErrorKind::Network) || failures == TRIES {
+                return Err(error);
+            }
+            pause(failures);
+        }
+        file.sync_all().map_err(|error| Error::system("write", &part, error))?;
+        if let Some(sha256) = remote.sha256() {
+            let hash = hash(&part)?;
+            if hash != sha256 {
+                let _ = std::fs::remove_file(&part);
+                return Err(Error::model(format!(
+                    "{} has SHA-256 {hash}, not {sha256}: it is not used",
+                    remote.url
+                )));
+            }
+        }
+        std::fs::rename(&part, path).map_err(|error| Error::system("write", path, error))
+    }
+
+    /// Appends what is missing. It is an error if the end does not come where it should.
+    fn stream(
+        &self,
+        remote: &Remote,
+        file: &mut File,
+        part: &Path,
+        mut seen: impl FnMut(u64),
+    ) -> Result<()> {
+        let url = &remote.url;
+        let mut done = length(file, part)?;
+        let (_, mut response) = self.ask(url, Some(done))?;
+        if response.status() == StatusCode::OK {
+            if done > 0 {
+                truncate(file, part)?;
+                done = 0;
+            }
+        } else if !continues(&response, done) {
+            truncate(file, part)?;
+            return Err(Error::network(format!("{url}: not the part that was asked for")));
+        }
+        let promised = response.body().content_length().map(|length| done + length);
+        if let (Some(promised), Some(size)) = (promised, remote.size)
+            && promised != size
+        {
+            return Err(Error::model(format!("{url} has {promised} bytes; the hub said {size}")));
+        }
+        let mut body = response.body_mut().with_config().limit(u64::MAX).reader();
+        let mut buffer = vec![0; 1 << 18];
+        let problem = loop {
+            match body.read(&mut buffer) {
+                Ok(0) => break None,
+                Ok(count) => {
+                    file.write_all(&buffer[..count])
+                        .map_err(|error| unwritten(part, remote.size, done, error))?;
+                    done += count as u64;
+                    seen(done);
+                }
+                Err(error) => break Some(error.to_string()),
+            }
+        };
+        let is_whole = promised.or(remote.size).map_or(problem.is_none(), |size| size == done);
+        if is_whole {
+            return Ok(());
+        }
+        let of = promised.or(remote.size).map_or(String::new(), |size| format!(" of {size}"));
+        let problem = problem.unwrap_or_else(|| "the connection ended".to_string());
+        Err(Error::network(format!(
+            "{url}: {problem} after {done}{of} bytes; the same command goes on from there"
+        )))
+    }
+}
+
+/// Whether a response is the rest of a file from some byte on.
+fn continues(response: &Response<Body>, from: u64) -> bool {
+    response.status() == StatusCode::PARTIAL_CONTENT
+        && header(response, "content-range")
+            .is_some_and(|range| range.starts_with(&format!("bytes {from}-")))
+}
+
+/// Scheme, host and port of an address.
+fn origin(url: &str) -> Option<(String, String)> {
+    let uri: Uri = url.parse().ok()?;
+    let (scheme, authority) = (uri.scheme_str()?, uri.authority()?);
+    matches!(scheme, "http" | "https").then(|| (scheme.to_string(), authority.to_string()))
+}
+
+/// Where a redirect leads; never from TLS to none.
+fn follow(from: &str, to: &str) -> Option<String> {
+    let (scheme, authority) = origin(from)?;
+    if to.starts_with('/') && !to.starts_with("//") {
+        return Some(format!("{scheme}://{authority}{to}"));
+    }
+    let (next, _) = origin(to)?;
+    (next == "https" || scheme == "http").then(|| to.to_string())
+}
+
+/// Where a file is written until it is all there.
+fn part(path: &Path, tag: Option<&str>) -> PathBuf {
+    let tag: String =
+        (tag.unwrap_or("new").chars()).filter(char::is_ascii_alphanumeric).take(16).collect();
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{tag}.part"));
+    path.with_file_name(name)
+}
+
+/// Opens a file to append to, for us alone.
+fn open(part: &Path) -> Result<File> {
+    let file = OpenOptions::new().create(true).append(true).open(part);
+    let file = file.map_err(|error| Error::system("write", part, error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::new(
+            ErrorKind::System,
+            format!("{} is being written by another process", part.display()),
+        )),
+        Err(TryLockError::Error(error)) => Err(Error::system("lock", part, error)),
+    }
+}
+
+fn length(file: &File, part: &Path) -> Result<u64> {
+    file.metadata().map(|data| data.len()).map_err(|error| Error::system("read", part, error))
+}
+
+fn truncate(file: &File, part: &Path) -> Result<()> {
+    file.set_len(0).map_err(|error| Error::system("write", part, error))
+}
+
+fn unwritten(part: &Path, size: Option<u64>, done: u64, error: std::io::Error) -> Error {
+    if error.kind() != std::io::ErrorKind::StorageFull {
+        return Error::system("write", part, error);
+    }
+    let missing = size.map_or(String::new(), |size| {
+        format!(", {:.0} MB are missing", size.saturating_sub(done) as f64 / 1e6)
+    });
+    let what = format!("the disk is full{missing}; with more room the same command goes on");
+    Error::system("write", part, what)
+}
+
+/// Longer with every failure.
+fn pause(failures: u32) {
+    std::thread::sleep(Duration::from_millis(300 * 3_u64.pow(failures)));
+}
+
+fn unreachable(url: &str, error: &ureq::Error) -> Error {
+    let host = origin(url).map_or(url.to_string(), |(_, host)| host);
+    Error::network(format!(
+        "cannot reach {host}: {error}; without a network, --model takes a folder or a GGUF file"
+    ))
+}
+
+/// Why there is no such file for us.
+fn refusal(url: &str, response: &Response<Body>) -> Error {
+    let said =
+        header(response, "x-error-message").map_or(String::new(), |said| format!(": {said}"));
+    let status = response.status();
+    let (kind, why) = match status {
+        StatusCode::UNAUTHORIZED => (
+            ErrorKind::Unauthorized,
+            "there is no such model, or it is private: HF_TOKEN has to be a token that may read it",
+        ),
+        StatusCode::FORBIDDEN => (
+            ErrorKind::Unauthorized,
+            "the owner of HF_TOKEN may not read it; some models ask to agree to terms on their page",
+        ),
+        StatusCode::NOT_FOUND => (
+            ErrorKind::Input,
+            "there is no such model, revision or file; only weights as model.safetensors or .gguf are read",
+        ),
+        StatusCode::TOO_MANY_REQUESTS => (ErrorKind::Busy, "the hub wants us to wait"),
+        status if status.is_server_error() => (ErrorKind::Busy, "the hub has a problem"),
+        _ => (ErrorKind::Network, "the hub did not answer as it should"),
+    };
+    Error::new(kind, format!("{url}: {why} ({status}{said})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_an_owner_and_lead_nowhere_else() {
+        let folder = Path::new("/models");
+        for (name, path) in [
+            ("FacebookAI/roberta-base", "FacebookAI/roberta-base"),
+            ("a/b@v1.0", "a/b@v1.0"),
+            ("a/b/c_1.Q4.gguf", "a/b/c_1.Q4.gguf"),
+            ("a/b@main/deep/c.gguf", "a/b@main/deep/c.gguf"),
+        ] {
+            let model: HubModel = name.parse().unwrap();
+            assert_eq!(model.path(folder), folder.join(path));
+            assert_eq!(model.to_string(), name);
+        }
+        for name in [
+            "",
+            "a",
+            "a/",
+            "/b",
+            "a//c.gguf",
+            "/etc/passwd",
+            "../b",
+            "a/..",
+            "a/b/../c.gguf",
+            "a/b/..gguf",
+            "a/b/c.bin",
+            "a/b/.gguf",
+            "a/b/",
+            "a/b@",
+            "a@x/b",
+            "a/b@../c",
+            "a/b@x@y",
+            "a/b?x",
+            "a/b#x",
+            "a/b c",
+            "a/b%2e",
+            "a\\b/c",
+            "a/b/C:\\x.gguf",
+            "-a/b",
+            "./model",
+            "a/b\0",
+            "é/b",
+            "a/b:c",
+        ] {
+            let error = name.parse::<HubModel>().unwrap_err();
+            assert!(error.to_string().contains("is not OWNER/NAME"), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn redirects_stay_with_tls() {
+        let hub = "https://hub.test/a/b";
+        assert_eq!(follow(hub, "/c?d").as_deref(), Some("https://hub.test/c?d"));
+        assert_eq!(follow(hub, "https://store.test/x").as_deref(), Some("https://store.test/x"));
+        for to in ["http://hub.test/c", "//store.test/x", "c", "", "ftp://store.test/x"] {
+            assert_eq!(follow(hub, to), None, "{to}");
+        }
+        assert!(follow("http://localhost:1/a", "http://localhost:2/b").is_some());
+        assert!(Hub::new("hub.test", None).is_err() && Hub::new("file:///x", None).is_err());
+        assert!(Hub::new("https://hub.test/", None).is_ok());
+    }
+}
