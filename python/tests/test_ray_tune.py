@@ -78,6 +78,21 @@ def test_same_seed_same_trials() -> None:
     assert one == two != other
 
 
+def test_with_a_budget_it_is_the_portfolio() -> None:
+    space = {f"x{i}": tune.uniform(-5, 5) for i in range(10)}
+
+    def best(budget: int | None) -> float:
+        search, values = RaceCarsSearch(space, "loss", "min", seed=1, budget=budget), []
+        for i in range(600):
+            config = search.suggest(f"t{i}")
+            assert isinstance(config, dict)
+            values.append(sum((x - 1) ** 2 for x in config.values()))
+            search.on_trial_complete(f"t{i}", {"loss": values[-1]})
+        return min(values)
+
+    assert best(600) < 0.1 * best(None)
+
+
 def test_nan_missing_and_failed_are_never_best() -> None:
     search = RaceCarsSearch({"x": tune.uniform(0, 1)}, "loss", "min", seed=1)
     results: list[Any] = [{"loss": math.nan}, {"other": 1.0}, None, {}, {"loss": "?"}]

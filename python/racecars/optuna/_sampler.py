@@ -41,7 +41,9 @@ class RaceCarsSampler(BaseSampler):
     budget
         The number of trials planned, if known.
     method, options
-        One of ``racecars.METHODS``, with its settings.
+        One of ``racecars.METHODS``, with its settings. ``"auto"``, which learns most from the
+        points that it asked for itself, is not the default here: trials are read back from the
+        storage.
 
     Any number of processes can work on one study, and any number of threads with one sampler
     (``n_jobs``). Nothing is written to the storage: every process learns from the trials as they

@@ -39,7 +39,8 @@ class RaceCarsSearch(Searcher):
     seed
         The same seed gives the same trials, while one runs at a time.
     method, options
-        One of ``racecars.METHODS``, with its settings.
+        One of ``racecars.METHODS``, with its settings. If none is given it is ``"auto"`` where
+        there is a budget, with which it plans, and otherwise ``"race-cars"``.
 
     :meth:`save` and :meth:`restore`, which Tune calls too, write and read JSON and the optimizer's
     own bytes, never a pickle.
@@ -54,7 +55,7 @@ class RaceCarsSearch(Searcher):
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
         budget: int | None = None,
         seed: int | None = None,
-        method: str = "race-cars",
+        method: str | None = None,
         **options: Any,
     ) -> None:
         for what, given in (("metric", metric), ("mode", mode)):
@@ -63,6 +64,8 @@ class RaceCarsSearch(Searcher):
         if mode not in (None, "min", "max"):
             raise ValueError(f"mode is {mode!r}; it must be 'min' or 'max'")
         super().__init__(metric=metric, mode=mode)
+        if method is None:
+            method = "race-cars" if budget is None else "auto"
         # Tells of a wrong method or option now rather than at the first trial.
         Optimizer([(0, 1)], method, budget=budget, rng=0, **options)
         self._settings: dict[str, Any] = {
