@@ -18,6 +18,8 @@ use serde::{Deserialize, Serialize};
 const PLACES: usize = 5;
 /// Random points around which the same places are taken.
 const BASES: usize = 2;
+/// Relative differences up to this are no noise: sums on several threads round differently each time.
+const ROUNDING: f64 = 1e-12;
 /// The share of the axis that is looked at closely.
 const CLOSE: f64 = 0.2;
 
@@ -105,9 +107,13 @@ impl Survey {
 
     pub(super) fn findings(&self) -> Findings {
         let noise = match (self.values.first(), self.values.last()) {
-            (Some(&Some(first)), Some(&Some(again))) if first != again => Some((first, again)),
+            (Some(&Some(first)), Some(&Some(again))) => Some((first, again)),
             _ => None,
         };
+        let is_noise = |(first, again): &(f64, f64)| {
+            (first - again).abs() > ROUNDING * first.abs().max(again.abs())
+        };
+        let noise = noise.filter(is_noise);
         Findings { shape: self.shape(), noise }
     }
 
@@ -200,6 +206,12 @@ mod tests {
         let found = survey_of(0, 1, &mut noisy);
         assert!(found.noise.is_some() && found.shape.is_none());
         assert!(survey(1, |x| Some(x.iter().sum())).noise.is_none());
+        let mut calls = 0;
+        let rounding = |x: &[f64]| {
+            calls += 1;
+            Some(x.iter().sum::<f64>() * (1.0 + f64::EPSILON * f64::from(calls % 7)))
+        };
+        assert!(survey(1, rounding).noise.is_none());
         assert_eq!(survey(1, |_| None), Findings { shape: None, noise: None });
         let half = survey(1, |x| (x[3] > 0.0).then(|| x.iter().sum()));
         assert!(half.shape.is_none_or(|found| found.interaction == 0.0));
