@@ -99,10 +99,7 @@ impl SuiteArguments {
         let (dims, seeds) =
             if self.quick { (&QUICK_DIMS[..], QUICK_SEEDS) } else { (&DIMS[..], SEEDS) };
         let singles = narrowed.singles.iter().map(|algorithm| algorithm.name().to_string());
-        let candidate = match &self.candidate {
-            Some(candidate) => candidate.clone(),
-            None => Algorithm::default(),
-        };
+        let candidate = self.candidate.clone().unwrap_or_default();
         Ok(Suite {
             candidate: candidate.name().to_string(),
             singles: or_all(singles.collect(), SINGLES.map(String::from)),

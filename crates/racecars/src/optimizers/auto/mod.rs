@@ -234,7 +234,7 @@ impl Auto {
             plan::Plan {
                 legs: vec![Leg { member: Member::RaceCars, until: horizon }],
                 is_full: false,
-                reason: "some coordinates are discrete".to_string(),
+                reason: format!("some coordinates are discrete{}", plan::noise(is_noisy)),
             }
         } else {
             plan::plan(findings.shape, is_noisy, horizon, n)

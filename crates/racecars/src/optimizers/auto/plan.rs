@@ -70,11 +70,16 @@ fn kept_for_polish(horizon: u64, n: u64) -> u64 {
     n.saturating_mul(4).max(horizon / 100 * 6).min(horizon / 10 * 3)
 }
 
+/// The end of a reason.
+pub(super) fn noise(is_noisy: bool) -> &'static str {
+    if is_noisy { "; it is noisy" } else { "" }
+}
+
 pub(super) fn plan(shape: Option<Shape>, is_noisy: bool, horizon: u64, dimension: usize) -> Plan {
     use Member::{CmaEs, Polish, RaceCars};
     let n = dimension as u64;
     let polish = if is_noisy { 0 } else { kept_for_polish(horizon, n) };
-    let noise = if is_noisy { "; it is noisy" } else { "" };
+    let noise = noise(is_noisy);
     let end = horizon - polish;
     let reaches = |multiple: u64| horizon >= multiple.saturating_mul(n);
     let descent = DESCENT.saturating_mul(n).min(end);
