@@ -44,7 +44,7 @@ pub(crate) struct Bench {
     /// Add normal noise of this standard deviation to every value. The values shown are then those without
     /// noise, at the points recommended
     #[arg(long, value_name = "SD", default_value = "0", hide_default_value = true,
-        conflicts_with = "suite", value_parser = deviation)]
+        allow_negative_numbers = true, conflicts_with = "suite", value_parser = deviation)]
     noise: f64,
     /// How many trials run at once [default: the number of cores]
     #[arg(long, value_name = "J", value_parser = at_least_one)]
