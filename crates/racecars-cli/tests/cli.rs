@@ -117,6 +117,16 @@ fn a_trial_is_the_run_of_its_seed() {
 }
 
 #[test]
+fn with_noise_what_counts_is_the_value_without_it() {
+    let arguments = "bench --problem sphere --dim 5 --budget 100n --trials 3 --json";
+    let finals = |arguments: &str| json(arguments)["results"][0]["finals"].clone();
+    let noisy = finals(&format!("{arguments} --noise 100"));
+    assert!(noisy.as_array().unwrap().iter().all(|value| value.as_f64().unwrap() > 0.0), "{noisy}");
+    assert_eq!(noisy, finals(&format!("{arguments} --noise 100 --jobs 1")));
+    assert_ne!(noisy, finals(arguments));
+}
+
+#[test]
 fn a_suite_compares_a_candidate_with_the_best_single_and_keeps_the_trials() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().to_str().unwrap();
@@ -183,6 +193,8 @@ fn what_is_wrong_is_said_with_what_is_allowed() {
             "is not one of ackley, rotated-levy",
         ),
         ("bench --suite default --gamma 0.5", "cannot be used with"),
+        ("bench --problem ackley --dim 5 --noise -1", "not a finite number of at least 0"),
+        ("bench --suite default --noise 1", "cannot be used with"),
     ];
     for (arguments, part) in cases {
         let error = error(arguments);

@@ -268,6 +268,30 @@ fn a_lucky_draw_does_not_win() {
 }
 
 #[test]
+fn an_algorithm_that_knows_of_noise_does_not_recommend_the_luckiest() {
+    let lab = Lab::new();
+    lab.script(
+        "noisy.sh",
+        "#!/bin/sh\nif [ -e lucky ]; then echo $1; else touch lucky; echo -5; fi\n",
+    );
+    let settings = "command = './noisy.sh {n}'\nnoise = 'yes'\nbudget = 120\njobs = 1\n\
+                    [parameters]\nn = '1..999'";
+    let summary = lab.run(settings).unwrap();
+    let (best, recommended) = (summary.best.unwrap(), summary.recommended.unwrap());
+    assert_eq!((best.trial, best.value), (0, Some(-5.0)));
+    let value = recommended.value.unwrap();
+    assert_eq!(recommended.params, json!({ "n": value as i64 }));
+    assert!(value < 100.0, "{value}");
+    assert!(summary.portfolio.unwrap().noisy);
+    // The same from the journal.
+    let again = lab.run(settings).unwrap().recommended.unwrap();
+    assert_eq!((again.trial, again.value), (recommended.trial, recommended.value));
+
+    let error = lab.open(&settings.replace("noise", "algorithm = 'random'\nnoise")).err().unwrap();
+    assert!(error.to_string().contains("noise is a setting of auto, not of random"), "{error}");
+}
+
+#[test]
 fn repetitions_are_averaged_and_each_has_its_seed() {
     let lab = Lab::new();
     lab.script("sim.sh", "#!/bin/sh\necho $1 >> seeds\nwc -l < seeds\n");
