@@ -25,8 +25,10 @@ const EARLY: u64 = 30;
 /// From this budget on the last evaluations are the leader's, and the only ones to say what it is worth:
 /// even the mean of ten is a lucky one if it was the best of many.
 const AMPLE: u64 = 10 * MOST;
-/// A leader is evaluated again after so many evaluations in which nobody challenged it.
+/// A leader is evaluated again after so many evaluations in which nobody challenged it, and another time if
+/// nothing has come of that after so many.
 const LONG: u64 = 50;
+const LOST: u64 = 4 * LONG;
 /// The noise may change along the way: its variance is a mean over about so many differences.
 const MEMORY: u64 = 20;
 
@@ -123,6 +125,8 @@ impl Referee {
             (self.is_end, self.leader) = (true, Fresh::default());
         }
         self.is_leader_due |= (self.waited >= LONG || is_end) && self.leader.count < MOST;
+        // What has not come back by then is lost with its worker.
+        self.is_leader_out &= self.waited < LOST;
     }
 
     /// Whether a value leads at once, that is better than the leader's `best`, when so many evaluations
@@ -307,6 +311,18 @@ mod tests {
             }
         }
         assert_eq!(again, MOST);
+    }
+
+    #[test]
+    fn a_lost_evaluation_of_the_leader_is_made_again() {
+        let mut referee = Referee::of_noise(None);
+        referee.new_leader();
+        let mut asked = Vec::new();
+        for evaluation in 0..LOST {
+            referee.note_evaluation(evaluation, None);
+            asked.extend(referee.next().map(|_| evaluation));
+        }
+        assert_eq!(asked, [LONG - 1, LOST - 1]);
     }
 
     #[test]
