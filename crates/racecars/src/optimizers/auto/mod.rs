@@ -46,6 +46,21 @@ const STEPS: [f64; 2] = [1e-4, 0.037];
 /// Whether the same point has other values each time.
 ///
 /// Then what is better by luck does not lead: see [the module](self).
+///
+/// ```
+/// use racecars::{Algorithm, Noise, Space, minimize};
+///
+/// let space = Space::cube(5, -5.0, 5.0)?;
+/// let mut calls = 0;
+/// let solution = minimize(&space).algorithm(Algorithm::Auto(Noise::Yes)).budget(500).run(|x| {
+///     calls += 1;
+///     let noise = f64::from(calls * 7919 % 1000) / 1000.0 - 0.5;
+///     x.coordinates().iter().map(|x| x * x).sum::<f64>() + noise
+/// })?;
+/// assert!(solution.portfolio().is_some_and(|portfolio| portfolio.noisy));
+/// assert!(solution.value().is_some_and(|mean| mean < 1.0));
+/// # Ok::<(), racecars::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Noise {
