@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -15,6 +16,9 @@ import pytest
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 # Its workers would wait for everything else on a busy machine.
 os.environ.setdefault("RAY_worker_niceness", "0")
+
+# In the background interrupts are ignored, and tests that send one would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -193,13 +193,13 @@ def test_cheap_functions_are_chunked() -> None:
     from racecars._run import Run
     from racecars.workers import asynchronous
 
-    def sizes(fun: Any) -> list[int]:
+    def sizes(fun: Any, maxfev: int) -> list[int]:
         objective = Objective(fun, (), Constraints(()))
         run = Run(
             racecars.Optimizer(BOUNDS, rng=1),
             objective,
             as_dict=False,
-            maxfev=200,
+            maxfev=maxfev,
             maxtime=None,
             target=None,
             callback=None,
@@ -211,11 +211,13 @@ def test_cheap_functions_are_chunked() -> None:
         with pool_of(2, objective, None) as pool:
             counting = Counting(pool)
             asynchronous(run, counting, None)  # type: ignore[arg-type]
-        assert run.record.told == sum(counting.sizes) == 200
+        assert run.record.told == sum(counting.sizes) == maxfev
         return counting.sizes
 
-    assert max(sizes(sphere)) > 8
-    assert max(sizes(lambda x: time.sleep(0.01) or 0.0)) == 1
+    # Two workers, and at most a fiftieth of the evaluations is out.
+    assert 8 < max(sizes(sphere, 2000)) <= 20
+    assert max(sizes(sphere, 200)) <= 2
+    assert max(sizes(lambda x: time.sleep(0.01) or 0.0, 200)) == 1
 
 
 def test_target_and_interrupt_do_not_wait_for_what_is_under_way() -> None:
