@@ -9,8 +9,8 @@ use racecars::{Algorithm, Noise, Replacing, Restarts};
 /// The algorithm of this name with these options set. Options of `auto`, which has only `noise` of its own,
 /// are those of RACE-CARS, which then has the whole budget.
 pub(crate) fn algorithm(method: &str, options: &Bound<'_, PyDict>) -> PyResult<Algorithm> {
-    let is_auto = method == "auto" && (options.is_empty() || options.contains("noise")?);
-    let method = if method == "auto" && !is_auto { "race-cars" } else { method };
+    let means_race_cars = method == "auto" && !options.is_empty() && !options.contains("noise")?;
+    let method = if means_race_cars { "race-cars" } else { method };
     let mut algorithm: Algorithm = method.parse().map_err(refused)?;
     let known = known(&algorithm);
     for (key, value) in options.iter() {

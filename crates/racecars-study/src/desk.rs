@@ -230,8 +230,7 @@ impl Desk {
     /// algorithm that saw noise.
     pub(crate) fn recommended(&self) -> Option<(Leader, f64)> {
         let State { record, favourite, optimizer, plan, .. } = &self.state;
-        let confirmed = record.recommended().map(|(leader, value)| (leader.clone(), value));
-        confirmed.or_else(|| favourite.recommended(plan.direction, &**optimizer))
+        record.recommended().or_else(|| favourite.recommended(plan.direction, &**optimizer))
     }
 
     /// What a portfolio of algorithms did, in the user's sense.

@@ -88,7 +88,8 @@ impl Record {
     }
 
     /// The leading point that is best by fresh values, with what they come to.
-    pub(crate) fn recommended(&self) -> Option<(&Leader, f64)> {
-        self.leaders.recommended(self.aggregate)
+    pub(crate) fn recommended(&self) -> Option<(Leader, f64)> {
+        let (leader, value) = self.leaders.recommended(self.aggregate)?;
+        Some((leader.clone(), value))
     }
 }

@@ -189,8 +189,7 @@ fn best(digest: &Digest) -> Option<Value> {
 /// The trial that is best by fresh values, where leading points were evaluated again: at the end, or by an
 /// algorithm that saw noise.
 fn recommended(digest: &Digest) -> Option<Value> {
-    let confirmed = digest.record.recommended().map(|(leader, value)| (leader.clone(), value));
-    let (leader, value) = confirmed.or_else(|| digest.replay.recommended())?;
+    let (leader, value) = digest.record.recommended().or_else(|| digest.replay.recommended())?;
     Some(json!({
         "trial": leader.trial,
         "value": value,

@@ -58,25 +58,22 @@ pub fn load(bytes: &[u8]) -> Result<Box<dyn Optimizer>> {
     })
 }
 
-/// Restores a member of a portfolio.
-pub(super) fn load_race_cars(bytes: &[u8]) -> Result<Racos> {
-    let (space, state) = open_as(bytes, &["race-cars"])?;
-    Racos::restore(space, read(state)?)
+/// Restores a member of a portfolio on this space.
+pub(super) fn load_race_cars(bytes: &[u8], space: &Space) -> Result<Racos> {
+    Racos::restore(space.clone(), read(member(bytes, &["race-cars"], space)?)?)
 }
 
-/// Restores a member of a portfolio.
-pub(super) fn load_cma_es(bytes: &[u8]) -> Result<Cma> {
-    let (space, state) = open_as(bytes, &["cma-es", "sep-cma-es"])?;
-    Cma::restore(space, read(state)?)
+/// Restores a member of a portfolio on this space.
+pub(super) fn load_cma_es(bytes: &[u8], space: &Space) -> Result<Cma> {
+    Cma::restore(space.clone(), read(member(bytes, &["cma-es", "sep-cma-es"], space)?)?)
 }
 
-/// The space and the state of an optimizer that was saved by one of these algorithms.
-fn open_as<'b>(bytes: &'b [u8], algorithms: &[&str]) -> Result<(Space, &'b [u8])> {
+/// The state of a member, which must be one of these algorithms on this space: in particular not a
+/// portfolio, which a damaged save could nest without end.
+fn member<'b>(bytes: &'b [u8], algorithms: &[&str], space: &Space) -> Result<&'b [u8]> {
     let (preamble, state) = open(bytes)?;
-    if !algorithms.contains(&preamble.algorithm.as_str()) {
-        return Err(unsound());
-    }
-    Ok((preamble.space()?, state))
+    let is_sound = algorithms.contains(&preamble.algorithm.as_str()) && preamble.space()? == *space;
+    if is_sound { Ok(state) } else { Err(unsound()) }
 }
 
 fn restore(algorithm: &str, space: Space, rest: &[u8]) -> Result<Box<dyn Optimizer>> {

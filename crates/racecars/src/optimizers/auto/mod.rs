@@ -199,14 +199,8 @@ impl Auto {
     /// Takes a saved state back, if it is one that this code could have written.
     pub(super) fn restore(space: Space, saved: SavedState) -> Result<Self> {
         let SavedState { own, race_cars, cma_es } = saved;
-        let race_cars = match race_cars.map(|bytes| saved::load_race_cars(&bytes)).transpose()? {
-            Some(member) if member.space() != &space => return Err(saved::unsound()),
-            member => member.map(Box::new),
-        };
-        let cma_es = match cma_es.map(|bytes| saved::load_cma_es(&bytes)).transpose()? {
-            Some(member) if member.space() != &space => return Err(saved::unsound()),
-            member => member.map(Box::new),
-        };
+        let race_cars = race_cars.map(|bytes| saved::load_race_cars(&bytes, &space)).transpose()?;
+        let cma_es = cma_es.map(|bytes| saved::load_cma_es(&bytes, &space)).transpose()?;
         let is_early =
             |(point, rank): &(Box<[f64]>, Rank)| space.check(point).is_ok() && rank.is_sound();
         let out = own.origins.iter().map(|(id, _)| *id);
@@ -230,6 +224,7 @@ impl Auto {
         if !is_sound {
             return Err(saved::unsound());
         }
+        let (race_cars, cma_es) = (race_cars.map(Box::new), cma_es.map(Box::new));
         Ok(Auto { space, state: own, race_cars, cma_es, spare: None })
     }
 
@@ -453,15 +448,13 @@ impl Auto {
         Ok(())
     }
 
-    /// Whether an outcome is better than the best, but perhaps only by luck.
-    fn is_challenge(&self, origin: Origin, rank: Rank) -> bool {
+    /// Whether a member's outcome is better than the best, but perhaps only by luck.
+    fn is_challenge(&self, rank: Rank) -> bool {
         let State { referee, best, ledger, .. } = &self.state;
         let (Some(referee), Some(value), Some(best)) = (referee, rank.value(), best.value()) else {
             return false;
         };
-        matches!(origin, Origin::RaceCars(_) | Origin::CmaEs(_))
-            && value < best
-            && !referee.is_clear(value, best, ledger.told(), self.space.dimension())
+        value < best && !referee.is_clear(value, best, ledger.told(), self.space.dimension())
     }
 
     /// Takes in what came of evaluating a point again.
@@ -571,29 +564,31 @@ impl Optimizer for Auto {
         if let Some(referee) = referee {
             referee.note_evaluation(ledger.next_id(), *budget);
         }
-        if let Origin::Again(again) = origin {
-            self.spare = Some(point);
-            return self.hear(again, rank.value());
-        }
-        if self.is_challenge(origin, rank) {
-            self.state.accounts[origin.member() as usize].evaluations += 1;
-            if let Some(referee) = &mut self.state.referee {
-                referee.challenge(origin, Sample { point, rank, key });
-            }
-            return Ok(());
-        }
-        self.enter(Some(origin.member()), &point, key, rank);
         match origin {
+            Origin::Again(again) => {
+                self.spare = Some(point);
+                return self.hear(again, rank.value());
+            }
             Origin::RaceCars(_) | Origin::CmaEs(_) => {
+                if self.is_challenge(rank) {
+                    self.state.accounts[origin.member() as usize].evaluations += 1;
+                    if let Some(referee) = &mut self.state.referee {
+                        referee.challenge(origin, Sample { point, rank, key });
+                    }
+                    return Ok(());
+                }
+                self.enter(Some(origin.member()), &point, key, rank);
                 return self.pass_on(origin, point, key, outcome);
             }
             Origin::Polish(probe) => {
+                self.enter(Some(Member::Polish), &point, key, rank);
                 if let Some(polish) = &mut self.state.polish {
                     polish.tell(probe, rank.value().unwrap_or(f64::INFINITY));
                 }
                 self.spare = Some(point);
             }
-            Origin::Drawn | Origin::Survey(_) | Origin::Again(_) => {
+            Origin::Drawn | Origin::Survey(_) => {
+                self.enter(Some(Member::Survey), &point, key, rank);
                 if let (Origin::Survey(slot), Some(survey)) = (origin, &mut self.state.survey) {
                     survey.tell(slot, rank.value());
                 }

@@ -132,8 +132,7 @@ impl Referee {
     /// Whether a value leads at once, that is better than the leader's `best`, when so many evaluations
     /// were made before.
     pub(super) fn is_clear(&self, value: f64, best: f64, evaluations: u64, n: usize) -> bool {
-        let error = self.error(1);
-        evaluations < EARLY.saturating_mul(n as u64) || value < best - CLEARLY * error
+        evaluations < EARLY.saturating_mul(n as u64) || value < best - CLEARLY * self.error(1)
     }
 
     /// The standard error of the difference between a mean of so many values and the leader's.
