@@ -33,6 +33,8 @@ pub enum ErrorKind {
     Setting,
     /// A candidate told twice.
     Repeated,
+    /// A candidate that was never asked.
+    Unasked,
     /// Saved bytes that are damaged, foreign or of another version.
     Saved,
 }

@@ -96,7 +96,7 @@ impl Solution {
 
     /// What a portfolio of algorithms did, and why; `None` for a single algorithm.
     pub fn portfolio(&self) -> Option<Portfolio> {
-        Some(self.optimizer.portfolio()?.turned(|best| self.direction.turn(best)))
+        Some(self.optimizer.portfolio()?.map_values(|best| self.direction.turn(best)))
     }
 
     /// The optimizer as the run left it, to save, to go on with by hand, or to hand to

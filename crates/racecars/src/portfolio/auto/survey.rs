@@ -9,7 +9,7 @@
 //! point is evaluated again in the end: two values are noise. With few evaluations to spend, that is all
 //! that is looked at.
 
-use super::super::saved::ROOM;
+use crate::optimizers::saved::ID_HEADROOM;
 use crate::random::Random;
 use crate::space::Space;
 use serde::{Deserialize, Serialize};
@@ -29,8 +29,8 @@ pub(super) struct Survey {
     coordinates: usize,
     asked: usize,
     told: usize,
-    /// What came of each place, by coordinate, base and place; then of the first place again. None while
-    /// unknown, and where there was no value.
+    /// The value of each probe, indexed by coordinate, base point and position; then of the first probe
+    /// again. `None` while it is not known, and where there was none.
     values: Vec<Option<f64>>,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Shape {
 }
 
 impl Survey {
-    /// The evaluations that looking at so many coordinates takes.
+    /// The number of evaluations for this many coordinates.
     pub(super) fn cost(coordinates: usize) -> usize {
         (coordinates * BASES * PLACES).max(1) + 1
     }
@@ -62,7 +62,7 @@ impl Survey {
         Survey { seed, coordinates, asked: 0, told: 0, values }
     }
 
-    /// The evaluations it takes.
+    /// The number of evaluations.
     pub(super) fn len(&self) -> usize {
         self.values.len()
     }
@@ -146,12 +146,12 @@ impl Survey {
             .then(|| Shape { interaction: share(crossed, pairs), waves: share(crests, profiles) })
     }
 
-    /// Whether it is one that this code could have written.
+    /// Checks the invariants of a deserialized state.
     pub(super) fn is_sound(&self) -> bool {
         self.coordinates < 1000
             && self.values.len() == Survey::cost(self.coordinates)
             && self.asked <= self.values.len()
-            && (self.told as u64) < ROOM
+            && (self.told as u64) < ID_HEADROOM
             && self.values.iter().flatten().all(|value| value.is_finite())
     }
 }

@@ -1,53 +1,53 @@
 //! Who leads where the objective is noisy.
 //!
-//! The best value of many is a lucky one, and whoever follows it stands still at a point that only seemed
-//! good. So a value that is better than the leader's, but not clearly, only makes a point a challenger.
-//! Both are evaluated again, and the challenger leads once its fresh values, without the one that made it
-//! a challenger, are better by more than chance. The member that asked for it learns their mean. And who
-//! leads for long is evaluated again, too.
+//! The best of many noisy values is a lucky one, and a search that follows it stands still at a point that
+//! only seemed good. So a value that is better than the leader's, but not clearly, only makes a point a
+//! challenger. Both are re-evaluated, and the challenger leads once its fresh values, without the one that
+//! made it a challenger, are better by more than chance. The member that proposed it learns their mean. A
+//! leader that is not challenged for long is re-evaluated, too.
 //!
 //! At the beginning progress is worth more than certainty: there every better value leads.
 
-use super::super::saved::ROOM;
-use super::Origin;
-use crate::classify::Sample;
+use super::MemberCandidate;
+use crate::optimizers::saved::ID_HEADROOM;
+use crate::sample::Sample;
 use crate::space::Space;
 use serde::{Deserialize, Serialize};
 
-/// The most fresh values of a point.
-const MOST: u64 = 10;
-/// By how many standard errors fresh values must be better to lead before they are so many.
-const ERRORS: f64 = 2.0;
-/// By how many standard errors the first value must be better to lead at once.
-const CLEARLY: f64 = 3.0;
+/// The most re-evaluations of a point.
+const MAX_REPEATS: u64 = 10;
+/// Standard errors by which a challenger must win before it has `MAX_REPEATS` re-evaluations.
+const WINNING_ERRORS: f64 = 2.0;
+/// Standard errors by which the first value must be better to lead at once.
+const CLEAR_ERRORS: f64 = 3.0;
 /// The evaluations per coordinate at the beginning, while every better value leads.
-const EARLY: u64 = 30;
-/// From this budget on the last evaluations are the leader's, and the only ones to say what it is worth:
-/// even the mean of ten is a lucky one if it was the best of many.
-const AMPLE: u64 = 10 * MOST;
-/// A leader is evaluated again after so many evaluations in which nobody challenged it, and another time if
-/// nothing has come of that after so many.
-const LONG: u64 = 50;
-const LOST: u64 = 4 * LONG;
-/// The noise may change along the way: its variance is a mean over about so many differences.
-const MEMORY: u64 = 20;
+const EARLY_PER_COORDINATE: u64 = 30;
+/// From this budget on the last `MAX_REPEATS` evaluations are the leader's, and only they make up its
+/// value: even the mean of ten is biased if it was the best of many.
+const MIN_FINAL_BUDGET: u64 = 10 * MAX_REPEATS;
+/// A leader is re-evaluated after this many evaluations without a challenge.
+const UNCHALLENGED: u64 = 50;
+/// A re-evaluation of the leader that has not come back after this many evaluations is lost.
+const LOST: u64 = 4 * UNCHALLENGED;
+/// The noise may change along the way: its variance is a mean over about this many differences.
+const VARIANCE_MEMORY: u64 = 20;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Referee {
-    /// The variance of values at the same point, and from how many differences it is known.
+    /// The variance of values at the same point, and the number of differences it was estimated from.
     variance: f64,
     differences: u64,
     leader: Fresh,
-    /// How many leaders there were.
+    /// The number of leaders so far.
     reign: u64,
     is_leader_due: bool,
     is_leader_out: bool,
-    /// The evaluations since the leader's last.
+    /// The evaluations since the leader's last one.
     waited: u64,
     /// Whether the last evaluations have begun.
     is_end: bool,
     challengers: Vec<Challenger>,
-    /// How many challengers there were.
+    /// The number of challengers so far.
     challenges: u64,
 }
 
@@ -61,24 +61,24 @@ struct Fresh {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Challenger {
     number: u64,
-    /// Who asked for it.
-    pub(super) origin: Origin,
+    /// The member that proposed it.
+    pub(super) origin: MemberCandidate,
     /// Its rank is of the value that made it a challenger.
     pub(super) sample: Sample,
     fresh: Fresh,
     is_out: bool,
 }
 
-/// A point that is evaluated again.
+/// A point that is re-evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(super) enum Again {
+pub(crate) enum Reevaluation {
     /// The leader of this reign.
     Leader(u64),
     /// The challenger of this number.
     Challenger(u64),
 }
 
-/// What came of a challenge.
+/// The end of a challenge.
 pub(super) struct Verdict {
     pub(super) challenger: Challenger,
     pub(super) leads: bool,
@@ -99,7 +99,7 @@ impl Fresh {
 }
 
 impl Referee {
-    /// One who has seen a point with these two values.
+    /// A referee that knows two values of the same point.
     pub(super) fn of_noise(values: Option<(f64, f64)>) -> Self {
         let mut referee = Referee::default();
         if let Some((one, other)) = values {
@@ -113,44 +113,47 @@ impl Referee {
     fn learn(&mut self, estimate: Option<f64>) {
         if let Some(estimate) = estimate.filter(|estimate| estimate.is_finite()) {
             self.differences += 1;
-            self.variance += (estimate - self.variance) / self.differences.min(MEMORY) as f64;
+            self.variance +=
+                (estimate - self.variance) / self.differences.min(VARIANCE_MEMORY) as f64;
         }
     }
 
-    /// An evaluation came in, so many having been asked of a budget, if there is one.
+    /// Counts an evaluation. `asked` points of the budget were asked so far.
     pub(super) fn note_evaluation(&mut self, asked: u64, budget: Option<u64>) {
         self.waited += 1;
-        let is_end = budget.is_some_and(|budget| budget >= AMPLE && asked + MOST >= budget);
+        let is_end = budget
+            .is_some_and(|budget| budget >= MIN_FINAL_BUDGET && asked + MAX_REPEATS >= budget);
         if is_end && !self.is_end {
             (self.is_end, self.leader) = (true, Fresh::default());
         }
-        self.is_leader_due |= (self.waited >= LONG || is_end) && self.leader.count < MOST;
-        // What has not come back by then is lost with its worker.
+        self.is_leader_due |=
+            (self.waited >= UNCHALLENGED || is_end) && self.leader.count < MAX_REPEATS;
+        // A re-evaluation that has not come back by then is lost with its worker.
         self.is_leader_out &= self.waited < LOST;
     }
 
-    /// Whether a value leads at once, that is better than the leader's `best`, when so many evaluations
-    /// were made before.
+    /// Whether a value that is better than the leader's `best` leads at once.
     pub(super) fn is_clear(&self, value: f64, best: f64, evaluations: u64, n: usize) -> bool {
-        evaluations < EARLY.saturating_mul(n as u64) || value < best - CLEARLY * self.error(1)
+        evaluations < EARLY_PER_COORDINATE.saturating_mul(n as u64)
+            || value < best - CLEAR_ERRORS * self.error(1)
     }
 
-    /// The standard error of the difference between a mean of so many values and the leader's.
+    /// The standard error of the difference between a mean of `count` values and the leader's.
     fn error(&self, count: u64) -> f64 {
         let of_mean = |count: u64| self.variance / count.max(1) as f64;
         (of_mean(count) + of_mean(self.leader.count)).sqrt()
     }
 
     /// A point whose value is better than the leader's, but not clearly.
-    pub(super) fn challenge(&mut self, origin: Origin, sample: Sample) {
+    pub(super) fn challenge(&mut self, origin: MemberCandidate, sample: Sample) {
         let number = self.challenges;
         self.challenges += 1;
         let fresh = Fresh::default();
         self.challengers.push(Challenger { number, origin, sample, fresh, is_out: false });
-        self.is_leader_due = self.leader.count < MOST;
+        self.is_leader_due = self.leader.count < MAX_REPEATS;
     }
 
-    /// A point leads at once, by the first value that it has.
+    /// A point leads at once, by its first value.
     pub(super) fn new_leader(&mut self) {
         self.install(Fresh::default());
     }
@@ -161,15 +164,25 @@ impl Referee {
         (self.is_leader_due, self.is_leader_out, self.waited) = (false, false, 0);
     }
 
-    /// What is to be evaluated again, if anything is.
-    pub(super) fn next(&mut self) -> Option<Again> {
+    /// The point to re-evaluate, if any.
+    pub(super) fn next(&mut self) -> Option<Reevaluation> {
         if self.is_leader_due && !self.is_leader_out {
             (self.is_leader_due, self.is_leader_out) = (false, true);
-            return Some(Again::Leader(self.reign));
+            return Some(Reevaluation::Leader(self.reign));
         }
         let challenger = self.challengers.iter_mut().find(|challenger| !challenger.is_out)?;
         challenger.is_out = true;
-        Some(Again::Challenger(challenger.number))
+        Some(Reevaluation::Challenger(challenger.number))
+    }
+
+    /// How many evaluations the leader's value is a mean of: its re-evaluations, or the one that made it
+    /// lead.
+    pub(super) fn leader_evaluations(&self) -> u64 {
+        self.leader.count.max(1)
+    }
+
+    pub(super) fn challengers(&self) -> impl Iterator<Item = &Challenger> {
+        self.challengers.iter()
     }
 
     /// The challenger of this number.
@@ -177,8 +190,8 @@ impl Referee {
         self.challengers.iter().find(|challenger| challenger.number == number)
     }
 
-    /// The leader of this reign was evaluated again: returns the mean of its fresh values, unless it
-    /// leads no more.
+    /// The leader of this reign was re-evaluated: returns the mean of its fresh values, unless it leads
+    /// no more.
     pub(super) fn tell_leader(&mut self, reign: u64, value: Option<f64>) -> Option<f64> {
         if reign != self.reign {
             return None;
@@ -189,8 +202,8 @@ impl Referee {
         Some(self.leader.mean)
     }
 
-    /// A challenger was evaluated again, the leader's value being `best`: returns what comes of it, once
-    /// that is clear.
+    /// A challenger was re-evaluated, the leader's value being `best`: returns the end of the challenge,
+    /// once it is clear.
     pub(super) fn tell_challenger(
         &mut self,
         number: u64,
@@ -206,7 +219,8 @@ impl Referee {
         let estimate = self.challengers[place].fresh.take(value);
         self.learn(estimate);
         let Fresh { count, mean } = self.challengers[place].fresh;
-        let leads = mean < best && (count >= MOST || mean < best - ERRORS * self.error(count));
+        let leads = mean < best
+            && (count >= MAX_REPEATS || mean < best - WINNING_ERRORS * self.error(count));
         if mean < best && !leads {
             return None;
         }
@@ -217,21 +231,19 @@ impl Referee {
         Some(Verdict { challenger, leads, mean: Some(mean) })
     }
 
-    /// Whether it is one that this code could have written.
+    /// Checks the invariants of a deserialized state.
     pub(super) fn is_sound(&self, space: &Space) -> bool {
-        let is_fresh = |fresh: &Fresh| fresh.count < ROOM && fresh.mean.is_finite();
-        let is_asked = |origin| matches!(origin, Origin::RaceCars(_) | Origin::CmaEs(_));
+        let is_fresh = |fresh: &Fresh| fresh.count < ID_HEADROOM && fresh.mean.is_finite();
         self.variance.is_finite()
             && self.variance >= 0.0
-            && self.differences < ROOM
-            && self.reign < ROOM
-            && self.waited < ROOM
-            && self.challenges < ROOM
+            && self.differences < ID_HEADROOM
+            && self.reign < ID_HEADROOM
+            && self.waited < ID_HEADROOM
+            && self.challenges < ID_HEADROOM
             && is_fresh(&self.leader)
             && self.challengers.is_sorted_by(|a, b| a.number < b.number)
             && self.challengers.iter().all(|challenger| {
                 challenger.number < self.challenges
-                    && is_asked(challenger.origin)
                     && challenger.sample.is_sound(space)
                     && challenger.sample.rank.value().is_some()
                     && is_fresh(&challenger.fresh)
@@ -250,7 +262,7 @@ mod tests {
     fn challenge(referee: &mut Referee, value: f64) {
         let (point, rank) = (vec![0.5].into_boxed_slice(), Outcome::Value(value).rank());
         let key = SPACE().key(&point);
-        referee.challenge(Origin::RaceCars(0), Sample { point, rank, key });
+        referee.challenge(MemberCandidate { member: 0, id: 0 }, Sample { point, rank, key });
         assert!(referee.is_sound(&SPACE()));
     }
 
@@ -264,10 +276,10 @@ mod tests {
         loop {
             evaluations += 1;
             match referee.next().unwrap() {
-                Again::Leader(reign) => {
+                Reevaluation::Leader(reign) => {
                     best = referee.tell_leader(reign, Some(random.normal())).unwrap();
                 }
-                Again::Challenger(number) => {
+                Reevaluation::Challenger(number) => {
                     let value = truth + random.normal();
                     if let Some(verdict) = referee.tell_challenger(number, Some(value), best) {
                         assert!(referee.is_sound(&SPACE()) && referee.next().is_none());
@@ -286,7 +298,7 @@ mod tests {
         };
         assert!(share(-3.0) > 0.9, "{}", share(-3.0));
         assert!(share(1.0) < 0.15, "{}", share(1.0));
-        assert!((0..200).all(|seed| hearing(-0.1, seed).1 <= 1 + MOST));
+        assert!((0..200).all(|seed| hearing(-0.1, seed).1 <= 1 + MAX_REPEATS));
     }
 
     #[test]
@@ -304,12 +316,12 @@ mod tests {
         let mut again = 0;
         for evaluation in 0..2000 {
             referee.note_evaluation(evaluation, None);
-            if let Some(Again::Leader(reign)) = referee.next() {
+            if let Some(Reevaluation::Leader(reign)) = referee.next() {
                 again += 1;
                 assert_eq!(referee.tell_leader(reign, Some(2.0)), Some(2.0));
             }
         }
-        assert_eq!(again, MOST);
+        assert_eq!(again, MAX_REPEATS);
     }
 
     #[test]
@@ -321,7 +333,7 @@ mod tests {
             referee.note_evaluation(evaluation, None);
             asked.extend(referee.next().map(|_| evaluation));
         }
-        assert_eq!(asked, [LONG - 1, LOST - 1]);
+        assert_eq!(asked, [UNCHALLENGED - 1, LOST - 1]);
     }
 
     #[test]
@@ -339,8 +351,8 @@ mod tests {
         let mut referee = Referee::of_noise(None);
         challenge(&mut referee, 1.0);
         let (leader, challenger) = (referee.next(), referee.next());
-        assert_eq!(leader, Some(Again::Leader(0)));
-        assert_eq!(challenger, Some(Again::Challenger(0)));
+        assert_eq!(leader, Some(Reevaluation::Leader(0)));
+        assert_eq!(challenger, Some(Reevaluation::Challenger(0)));
         assert_eq!(referee.next(), None);
         let verdict = referee.tell_challenger(0, None, 2.0).unwrap();
         assert!(!verdict.leads && verdict.mean.is_none());

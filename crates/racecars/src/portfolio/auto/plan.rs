@@ -1,26 +1,23 @@
 //! Who gets which part of the budget: the rule of `auto`.
 //!
-//! docs/auto.md has the figures behind each line, says on which problems it was chosen, and what came
-//! out on others.
+//! docs/auto.md has the figures behind each line, the problems it was chosen on, and the results on
+//! others.
 
 use super::survey::{Shape, Survey};
 use serde::{Deserialize, Serialize};
 
-/// The members of the portfolio.
+/// Who may lead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Member {
-    Survey,
+pub(super) enum Role {
     RaceCars,
     CmaEs,
     Polish,
-    /// Evaluates again what was lucky perhaps.
-    Referee,
 }
 
-/// A part of the run: this member proposes until so many points were asked in all.
+/// A part of the run, until this many points were asked in all.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Leg {
-    pub(super) member: Member,
+    pub(super) role: Role,
     pub(super) until: u64,
 }
 
@@ -33,10 +30,10 @@ pub(super) struct Plan {
     pub(super) reason: String,
 }
 
-/// A budget for runs that have none: after it, the leader goes on.
-const USUAL: u64 = 100;
-/// A survey may take one evaluation in so many.
-const SURVEY: u64 = 14;
+/// The evaluations per coordinate to plan for where there is no budget; after them, the leader goes on.
+const DEFAULT_PER_COORDINATE: u64 = 100;
+/// The survey may use at most 1/14 of the budget.
+const BUDGET_PER_SURVEY: u64 = 14;
 /// Above this share of crossed pairs coordinates interact: where the objective is wavy and where it is
 /// not. Ackley's function, which is not quite a sum over coordinates, has 0.03; Rosenbrock's 0.1.
 const INTERACTION: [f64; 2] = [0.15, 0.03];
@@ -53,12 +50,13 @@ const FULL: (u64, u64) = (200, 200);
 
 /// The evaluations to plan for.
 pub(super) fn horizon(budget: Option<u64>, dimension: usize) -> u64 {
-    budget.unwrap_or(USUAL.saturating_mul(dimension as u64)).max(1)
+    budget.unwrap_or(DEFAULT_PER_COORDINATE.saturating_mul(dimension as u64)).max(1)
 }
 
 /// How many coordinates a survey looks at, if there is one: none where it only looks for noise.
 pub(super) fn surveyed(horizon: u64, dimension: usize) -> Option<usize> {
-    let fits = |coordinates: &usize| SURVEY * Survey::cost(*coordinates) as u64 <= horizon;
+    let fits =
+        |coordinates: &usize| BUDGET_PER_SURVEY * Survey::cost(*coordinates) as u64 <= horizon;
     // One coordinate has no others to depend on.
     let is_possible = |coordinates: &usize| dimension > 1 || *coordinates == 0;
     [6, 4, 0].into_iter().filter(is_possible).find(fits)
@@ -76,7 +74,7 @@ pub(super) fn noise(is_noisy: bool) -> &'static str {
 }
 
 pub(super) fn plan(shape: Option<Shape>, is_noisy: bool, horizon: u64, dimension: usize) -> Plan {
-    use Member::{CmaEs, Polish, RaceCars};
+    use Role::{CmaEs, Polish, RaceCars};
     let n = dimension as u64;
     let polish = if is_noisy { 0 } else { kept_for_polish(horizon, n) };
     let noise = noise(is_noisy);
@@ -117,10 +115,10 @@ pub(super) fn plan(shape: Option<Shape>, is_noisy: bool, horizon: u64, dimension
 }
 
 /// Adds the last leg.
-fn finish(legs: &[(Member, u64)], horizon: u64, is_full: bool, reason: String) -> Plan {
-    let mut legs: Vec<Leg> = legs.iter().map(|&(member, until)| Leg { member, until }).collect();
+fn finish(legs: &[(Role, u64)], horizon: u64, is_full: bool, reason: String) -> Plan {
+    let mut legs: Vec<Leg> = legs.iter().map(|&(role, until)| Leg { role, until }).collect();
     if legs.last().is_some_and(|leg| leg.until < horizon) {
-        legs.push(Leg { member: Member::Polish, until: horizon });
+        legs.push(Leg { role: Role::Polish, until: horizon });
     }
     Plan { legs, is_full, reason }
 }
@@ -129,17 +127,17 @@ fn finish(legs: &[(Member, u64)], horizon: u64, is_full: bool, reason: String) -
 mod tests {
     use super::*;
 
-    fn members(interaction: f64, waves: f64, per_coordinate: u64) -> Vec<Member> {
+    fn members(interaction: f64, waves: f64, per_coordinate: u64) -> Vec<Role> {
         let shape = Some(Shape { interaction, waves });
         let plan = plan(shape, false, per_coordinate * 50, 50);
         assert!(plan.legs.is_sorted_by(|a, b| a.until < b.until));
         assert_eq!(plan.legs.last().unwrap().until, per_coordinate * 50);
-        plan.legs.iter().map(|leg| leg.member).collect()
+        plan.legs.iter().map(|leg| leg.role).collect()
     }
 
     #[test]
     fn the_rule() {
-        use Member::{CmaEs, Polish, RaceCars};
+        use Role::{CmaEs, Polish, RaceCars};
         assert_eq!(members(0.0, 0.5, 100), [RaceCars, Polish]);
         assert_eq!(members(0.4, 0.5, 100), [CmaEs, Polish]);
         assert_eq!(members(0.4, 0.5, 9), [RaceCars, Polish]);
@@ -153,7 +151,7 @@ mod tests {
     fn noise_is_not_polished() {
         let shape = Some(Shape { interaction: 0.0, waves: 0.0 });
         let plan = plan(shape, true, 5000, 50);
-        assert!(plan.legs.iter().all(|leg| leg.member != Member::Polish));
+        assert!(plan.legs.iter().all(|leg| leg.role != Role::Polish));
         assert!(plan.reason.ends_with("noisy"));
     }
 
@@ -165,6 +163,6 @@ mod tests {
         assert_eq!(surveyed(1000, 9), Some(6));
         assert_eq!(surveyed(1000, 1), Some(0));
         let plan = plan(None, false, 1, 1);
-        assert_eq!(plan.legs, [Leg { member: Member::RaceCars, until: 1 }]);
+        assert_eq!(plan.legs, [Leg { role: Role::RaceCars, until: 1 }]);
     }
 }

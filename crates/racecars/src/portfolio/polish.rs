@@ -6,12 +6,18 @@
 //! the next round takes twice as many coordinates, otherwise half as many. Where coordinates are nearly
 //! independent, all of them are set right by two evaluations each.
 
+use crate::error::Result;
+use crate::optimizers::ledger::Ledger;
+use crate::optimizers::saved::ID_HEADROOM;
+use crate::optimizers::shell::{Proposal, Search, Told, Tools};
 use crate::random::Random;
 use crate::space::{Axis, Space};
 use serde::{Deserialize, Serialize};
 
+/// A member of portfolios, which tell it of every new best point. Unlike a whole algorithm it may have
+/// nothing to propose: while a round waits for outcomes, and at the bottom of the valley.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Polish {
+pub(crate) struct PolishSearch {
     /// The step of each coordinate.
     steps: Vec<f64>,
     /// How many coordinates the next round takes.
@@ -50,19 +56,21 @@ struct Arm {
 
 /// A point asked: by the round's number, and by the side of an arm, or of all arms together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(super) struct Probe {
+pub(crate) struct Probe {
     round: u64,
     slot: Option<usize>,
 }
 
-impl Polish {
+impl PolishSearch {
+    pub(crate) const NAME: &'static str = "polish";
+
     /// With steps of this share of each axis. The space is continuous.
     pub(super) fn new(space: &Space, share: f64) -> Self {
         let step = |index| {
             let extent = space.axis(index).extent();
             share * extent.high - share * extent.low
         };
-        Polish {
+        PolishSearch {
             steps: (0..space.dimension()).map(step).collect(),
             block: 1,
             order: Vec::new(),
@@ -75,7 +83,7 @@ impl Polish {
 
     /// Writes a point to evaluate, `best` and `value` being the best so far. None while a round waits for
     /// outcomes, and when two turns of every coordinate brought nothing.
-    pub(super) fn next(
+    fn next(
         &mut self,
         space: &Space,
         best: &[f64],
@@ -168,7 +176,7 @@ impl Polish {
     }
 
     /// Learns the value at a point, infinite where it has none.
-    pub(super) fn tell(&mut self, probe: Probe, value: f64) {
+    fn tell(&mut self, probe: Probe, value: f64) {
         let Some(round) = self.round.as_mut().filter(|_| probe.round == self.number) else {
             return;
         };
@@ -185,8 +193,7 @@ impl Polish {
         }
     }
 
-    /// Whether it is one that this code could have written.
-    pub(super) fn is_sound(&self, space: &Space) -> bool {
+    fn is_consistent(&self, space: &Space) -> bool {
         let n = space.dimension();
         let is_arm = |arm: &Arm, base: &[f64]| {
             let values = arm.values.iter().flatten();
@@ -211,8 +218,35 @@ impl Polish {
             && self.order.iter().all(|&index| index < n)
             && self.idle <= 3 * n
             && !self.best.is_nan()
-            && self.number < super::ROOM
+            && self.number < ID_HEADROOM
             && self.round.as_ref().is_none_or(is_round)
+    }
+}
+
+impl Search for PolishSearch {
+    type Mark = Probe;
+
+    fn propose(&mut self, tools: &mut Tools<'_, Probe>) -> Option<Proposal<Probe>> {
+        let (best, value) = (tools.best.sample()?, tools.best.value()?);
+        let mut point = tools.buffer();
+        let space = tools.space;
+        let Some(mark) = self.next(space, &best.point, value, tools.random, &mut point) else {
+            tools.keep(point);
+            return None;
+        };
+        let key = space.key(&point);
+        Some(Proposal { point, key, mark })
+    }
+
+    fn learn(&mut self, told: Told<Probe>, _: &mut Tools<'_, Probe>) -> Result<Option<Box<[f64]>>> {
+        if let Some((_, probe)) = told.asked {
+            self.tell(probe, told.sample.rank.value().unwrap_or(f64::INFINITY));
+        }
+        Ok(Some(told.sample.point))
+    }
+
+    fn is_sound(&self, space: &Space, _: &Ledger<Probe>) -> Result<bool> {
+        Ok(self.is_consistent(space))
     }
 }
 
@@ -263,7 +297,7 @@ mod tests {
         let mut random = Random::new(1);
         let mut best = vec![1.0; n];
         let mut value = objective(&best);
-        let mut polish = Polish::new(&space, 0.03);
+        let mut polish = PolishSearch::new(&space, 0.03);
         let mut point = vec![0.0; n];
         for used in 0..evaluations {
             let Some(probe) = polish.next(&space, &best, value, &mut random, &mut point) else {
@@ -272,7 +306,7 @@ mod tests {
             space.check(&point).unwrap();
             let new = objective(&point);
             polish.tell(probe, new);
-            assert!(polish.is_sound(&space));
+            assert!(polish.is_consistent(&space));
             if new < value {
                 value = new;
                 best.copy_from_slice(&point);
