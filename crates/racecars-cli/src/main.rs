@@ -40,25 +40,25 @@ Examples:
 #[derive(Subcommand)]
 enum Command {
     Run(commands::run::Run),
-    Init(commands::init::Init),
-    Check(commands::check::Check),
-    Ask(commands::by_hand::Ask),
-    Tell(commands::by_hand::Tell),
-    Report(commands::seeing::Report),
-    Watch(commands::seeing::WatchStudy),
-    Export(commands::seeing::Export),
-    Solve(commands::solve::Solve),
-    Bench(commands::bench::Bench),
-    Overhead(commands::overhead::Overhead),
+    Init(commands::init::InitCommand),
+    Check(commands::check::CheckCommand),
+    Ask(commands::ask::AskCommand),
+    Tell(commands::tell::TellCommand),
+    Report(commands::report::ReportCommand),
+    Watch(commands::watch::WatchCommand),
+    Export(commands::export::ExportCommand),
+    Solve(commands::solve::SolveCommand),
+    Bench(commands::bench::BenchCommand),
+    Overhead(commands::overhead::OverheadCommand),
     Paper(commands::paper::PaperCommand),
-    Theory(Box<commands::theory::Theory>),
-    Problem(commands::problem::Problem),
+    Theory(Box<commands::theory::TheoryCommand>),
+    Problem(commands::problem::ProblemCommand),
     #[cfg(feature = "lm")]
     #[command(subcommand)]
-    Lm(commands::lm::Lm),
+    Lm(commands::lm::LmCommand),
     /// Language models as a service: in a build with `--features lm`
     #[cfg(not(feature = "lm"))]
-    Lm(commands::Without),
+    Lm(commands::LmMissing),
 }
 
 fn main() -> ExitCode {

@@ -1,8 +1,8 @@
 //! Trials of algorithms on problems, side by side on all cores.
 
-use crate::statistics::Summary;
 use racecars::random::Random;
 use racecars::{Algorithm, Cancel, StopReason, minimize};
+use racecars_figures::statistics::SummaryStatistics;
 use racecars_problems::{Problem, ProblemError};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// One line of a comparison: an algorithm on a problem.
 #[derive(Debug, Clone)]
-pub struct Cell {
+pub struct BenchCell {
     /// The problem's name.
     pub problem: String,
     /// Its dimension.
@@ -25,10 +25,10 @@ pub struct Cell {
 #[derive(Debug, Clone)]
 pub struct Bench {
     /// The cells.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<BenchCell>,
     /// How many trials each cell has.
     pub trials: usize,
-    /// Trial `i` has seed `seed + i`; what is random about a problem has `seed` itself.
+    /// BenchTrial `i` has seed `seed + i`; what is random about a problem has `seed` itself.
     pub seed: u64,
     /// The standard deviation of normal noise on every value. Then not the best value counts, which is a
     /// lucky one, but the value without noise at the point that is recommended.
@@ -37,7 +37,7 @@ pub struct Bench {
 
 /// What came of a cell's trials. The times are of single trials on one core each.
 #[derive(Debug, Clone, Serialize)]
-pub struct CellResult {
+pub struct BenchResult {
     /// The problem's name.
     pub problem: String,
     /// Its dimension.
@@ -50,7 +50,7 @@ pub struct CellResult {
     pub trials: usize,
     /// The best value of each trial, summarized.
     #[serde(flatten)]
-    pub summary: Summary,
+    pub summary: SummaryStatistics,
     /// The evaluations of all trials together.
     pub evaluations: u64,
     /// The mean time of a trial in seconds.
@@ -62,7 +62,7 @@ pub struct CellResult {
 }
 
 #[derive(Clone, Copy)]
-struct Trial {
+struct BenchTrial {
     best: f64,
     evaluations: u64,
     elapsed: Duration,
@@ -85,8 +85,8 @@ impl Bench {
     pub fn run(
         &self,
         cancel: &Cancel,
-        finished: impl Fn(&Cell) + Sync,
-    ) -> Result<Vec<CellResult>, BenchError> {
+        finished: impl Fn(&BenchCell) + Sync,
+    ) -> Result<Vec<BenchResult>, BenchError> {
         let problems: Vec<Problem> = (self.cells.iter())
             .map(|cell| Problem::named(&cell.problem, cell.dim, self.seed))
             .collect::<Result<_, _>>()?;
@@ -94,7 +94,7 @@ impl Bench {
             cell.algorithm.optimizer(problem.space(), Some(cell.budget), 0)?;
         }
         let clock = clock_cost();
-        let trials: Vec<Option<Trial>> = (0..self.len())
+        let trials: Vec<Option<BenchTrial>> = (0..self.len())
             .into_par_iter()
             .with_max_len(1)
             .map(|job| {
@@ -107,7 +107,7 @@ impl Bench {
             })
             .collect::<Result<_, racecars::Error>>()?;
         let of_cells = self.cells.iter().zip(trials.chunks(self.trials.max(1)));
-        Ok(of_cells.filter_map(|(cell, trials)| CellResult::of(cell, trials, clock)).collect())
+        Ok(of_cells.filter_map(|(cell, trials)| BenchResult::of(cell, trials, clock)).collect())
     }
 }
 
@@ -124,12 +124,12 @@ pub enum BenchError {
 
 /// One trial; `None` if it was cancelled.
 fn run_trial(
-    cell: &Cell,
+    cell: &BenchCell,
     problem: &Problem,
     noise: f64,
     seed: u64,
     cancel: &Cancel,
-) -> Result<Option<Trial>, racecars::Error> {
+) -> Result<Option<BenchTrial>, racecars::Error> {
     let mut in_objective = Duration::ZERO;
     let mut random = Random::stream(seed, 0x6e6f6973);
     let solution = minimize(problem.space())
@@ -147,7 +147,7 @@ fn run_trial(
             value
         })?;
     let best = solution.point().map_or(f64::INFINITY, |point| problem.evaluate(point));
-    Ok((solution.stop() != StopReason::Cancelled).then(|| Trial {
+    Ok((solution.stop() != StopReason::Cancelled).then(|| BenchTrial {
         best,
         evaluations: solution.evaluations(),
         elapsed: solution.elapsed(),
@@ -155,17 +155,17 @@ fn run_trial(
     }))
 }
 
-impl CellResult {
-    fn of(cell: &Cell, trials: &[Option<Trial>], clock: f64) -> Option<CellResult> {
-        let done: Vec<Trial> = trials.iter().copied().flatten().collect();
+impl BenchResult {
+    fn of(cell: &BenchCell, trials: &[Option<BenchTrial>], clock: f64) -> Option<BenchResult> {
+        let done: Vec<BenchTrial> = trials.iter().copied().flatten().collect();
         let finals: Vec<f64> = done.iter().map(|trial| trial.best).collect();
-        let summary = Summary::of(&finals)?;
+        let summary = SummaryStatistics::of(&finals)?;
         let evaluations: u64 = done.iter().map(|trial| trial.evaluations).sum();
-        let total = |part: fn(&Trial) -> Duration| -> f64 {
+        let total = |part: fn(&BenchTrial) -> Duration| -> f64 {
             done.iter().map(|trial| part(trial).as_secs_f64()).sum()
         };
         let outside = total(|trial| trial.elapsed.saturating_sub(trial.in_objective));
-        Some(CellResult {
+        Some(BenchResult {
             problem: cell.problem.clone(),
             dim: cell.dim,
             budget: cell.budget,
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     fn bench() -> Bench {
-        let cell = |algorithm: &str| Cell {
+        let cell = |algorithm: &str| BenchCell {
             problem: "shifted-sphere".into(),
             dim: 10,
             budget: 300,

@@ -5,18 +5,14 @@
 //! - [`overhead`]: the cost of a step beside its floor
 //! - [`paper`]: the paper's experiments as data, figures and one page
 //! - [`program`]: what a study adds to running a program, beside a bare loop
-//! - [`figures`]: curves and heat maps as SVG
-//! - [`statistics`]: what is said about lists of numbers
 //! - [`suite`]: a candidate for the default beside the best single algorithm of every cell
 //! - [`theory`]: what the theorems assume, measured in a run
 //! - [`trials`]: trials side by side, kept on disk
 
 pub mod bench;
-pub mod figures;
 pub mod overhead;
 pub mod paper;
 pub mod program;
-pub mod statistics;
 pub mod suite;
 pub mod theory;
 pub mod trials;

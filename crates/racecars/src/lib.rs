@@ -102,6 +102,7 @@
 //! - No point is proposed twice where coordinates are discrete; a space that is used up is reported.
 //! - Bad input gets an [`Error`] that says what was wrong, where, and what is allowed.
 
+mod budget;
 mod classify;
 mod embedding;
 mod error;
@@ -110,8 +111,8 @@ mod outcome;
 pub mod random;
 pub mod run;
 pub mod space;
-pub mod theory;
 
+pub use budget::Budget;
 pub use embedding::{Embedded, Embedding, SequentialEmbedding};
 pub use error::{Error, ErrorKind, Result};
 pub use optimizers::auto::Noise;

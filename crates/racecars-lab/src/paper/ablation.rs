@@ -1,12 +1,12 @@
 //! The ablations: Ackley on [-r, r]^n by shrinking factor gamma^(n rho), dimension and radius. Both
 //! experiments are made of the same cells; one looks across dimensions, the other across radii.
 
-use super::claims::{Judgement, Verdict, verdict};
+use super::claims::{ClaimVerdict, Judgement, verdict};
 use super::experiment::Experiment;
-use super::scale::{Grid, Scale};
-use crate::figures::heat_map::HeatMap;
-use crate::figures::{Svg, grid, number};
-use crate::trials::{Cell, Results, Trial};
+use super::scale::{Grid, PaperScale};
+use crate::trials::{Cell, CellTrial, TrialResults};
+use racecars_figures::heat_map::HeatMap;
+use racecars_figures::{Svg, grid, number};
 use serde::Serialize;
 
 /// Best factors that differ by no more than this are the same, by the noise of the trials.
@@ -20,9 +20,9 @@ pub struct Ablation {
     /// The shrinking rates that each factor is made with.
     pub gammas: Vec<f64>,
     /// The best factor of each dimension and radius.
-    pub columns: Vec<Column>,
+    pub columns: Vec<AblationColumn>,
     /// What holds of the paper's claims.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<ClaimVerdict>,
     /// All cells.
     #[serde(skip)]
     pub cells: Vec<AblationCell>,
@@ -32,7 +32,7 @@ pub struct Ablation {
 
 /// A column of a heat map.
 #[derive(Debug, Clone, Serialize)]
-pub struct Column {
+pub struct AblationColumn {
     /// The dimension.
     pub n: usize,
     /// The domain is [-radius, radius]^n.
@@ -85,7 +85,7 @@ fn each(grid: &Grid, mut visit: impl FnMut(AblationCell, Cell)) {
     }
 }
 
-pub(super) fn cells(scale: Scale) -> Vec<Cell> {
+pub(super) fn cells(scale: PaperScale) -> Vec<Cell> {
     let mut cells = Vec::new();
     each(&scale.grid(), |_, cell| cells.push(cell));
     cells
@@ -94,18 +94,18 @@ pub(super) fn cells(scale: Scale) -> Vec<Cell> {
 impl Ablation {
     pub(super) fn of(
         experiment: Experiment,
-        scale: Scale,
+        scale: PaperScale,
         trials: usize,
-        results: &Results,
+        results: &TrialResults,
     ) -> Ablation {
         let grid = scale.grid();
         let mut cells = Vec::new();
         each(&grid, |mut shown, cell| {
-            shown.finals = results.of(&cell, trials).iter().map(Trial::best).collect();
+            shown.finals = results.of(&cell, trials).iter().map(CellTrial::best).collect();
             cells.push(shown);
         });
         let across_radii = experiment == Experiment::AblationRadius;
-        let columns: Vec<Column> = (grid.dims.iter())
+        let columns: Vec<AblationColumn> = (grid.dims.iter())
             .flat_map(|&n| grid.radii.iter().map(move |&radius| (n, radius)))
             .filter_map(|(n, radius)| column(&cells, &grid, n, radius))
             .collect();
@@ -126,8 +126,8 @@ impl Ablation {
     }
 
     /// The heat maps' columns: one list per map, with its name.
-    fn maps(&self) -> Vec<(String, Vec<&Column>)> {
-        let mut maps: Vec<(String, Vec<&Column>)> = Vec::new();
+    fn maps(&self) -> Vec<(String, Vec<&AblationColumn>)> {
+        let mut maps: Vec<(String, Vec<&AblationColumn>)> = Vec::new();
         for column in &self.columns {
             let name = if self.across_radii {
                 format!("n = {}", column.n)
@@ -142,7 +142,7 @@ impl Ablation {
         maps
     }
 
-    fn same_in_all_dims(&self) -> Verdict {
+    fn same_in_all_dims(&self) -> ClaimVerdict {
         let (mut holding, mut details) = (0, Vec::new());
         let maps = self.maps();
         for (name, columns) in &maps {
@@ -163,7 +163,7 @@ impl Ablation {
         verdict(claim, Judgement::of(holding, maps.len()), detail)
     }
 
-    fn decreases_with_radius(&self) -> Verdict {
+    fn decreases_with_radius(&self) -> ClaimVerdict {
         let (mut holding, mut details) = (0, Vec::new());
         let maps = self.maps();
         for (name, columns) in &maps {
@@ -182,7 +182,7 @@ impl Ablation {
 
     /// Whether gamma and rho matter through their factor only: how far the rates lie apart at the
     /// best factor, beside how far the factors do.
-    fn factor_is_what_counts(&self) -> Verdict {
+    fn factor_is_what_counts(&self) -> ClaimVerdict {
         let mut shares = Vec::new();
         for column in &self.columns {
             let at_best = self.cells.iter().filter(|cell| {
@@ -211,7 +211,7 @@ impl Ablation {
             let rows = columns.first().map_or(Vec::new(), |column| {
                 column.means.iter().map(|(factor, _)| format!("{factor:.2}")).collect()
             });
-            let label = |column: &&Column| match self.across_radii {
+            let label = |column: &&AblationColumn| match self.across_radii {
                 true => column.radius.to_string(),
                 false => column.n.to_string(),
             };
@@ -232,7 +232,7 @@ impl Ablation {
     }
 }
 
-fn column(cells: &[AblationCell], grid: &Grid, n: usize, radius: f64) -> Option<Column> {
+fn column(cells: &[AblationCell], grid: &Grid, n: usize, radius: f64) -> Option<AblationColumn> {
     let at = |factor: f64| {
         let here = move |c: &&AblationCell| c.n == n && c.radius == radius && c.factor == factor;
         cells.iter().filter(here)
@@ -244,7 +244,7 @@ fn column(cells: &[AblationCell], grid: &Grid, n: usize, radius: f64) -> Option<
     let means: Vec<(f64, f64)> = grid.factors.iter().map(|&f| (f, mean_at(f))).collect();
     let &(best_factor, best) = means.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
     let best_cell = at(best_factor).min_by(|a, b| a.mean().total_cmp(&b.mean()))?;
-    Some(Column { n, radius, best_factor, best, best_gamma: best_cell.gamma, means })
+    Some(AblationColumn { n, radius, best_factor, best, best_gamma: best_cell.gamma, means })
 }
 
 /// The greatest less the least.
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn every_cell_has_the_factor_of_its_settings() {
         let mut count = 0;
-        each(&Scale::Full.grid(), |shown, cell| {
+        each(&PaperScale::Full.grid(), |shown, cell| {
             let factor = shown.gamma.powf(shown.rho * shown.n as f64);
             assert!((factor - shown.factor).abs() < 1e-12);
             assert_eq!(cell.shrinking, Some((shown.gamma, shown.rho)));

@@ -1,13 +1,13 @@
 //! What holds of the paper's claims, judged from the figures and said with them.
 
-use super::contest::{OURS, Panel, written};
+use super::contest::{ContestPanel, OURS, written};
 use super::experiment::Experiment;
-use crate::figures::number;
+use racecars_figures::number;
 use serde::Serialize;
 
 /// A claim, whether it holds in these runs, and the figures that say so.
 #[derive(Debug, Clone, Serialize)]
-pub struct Verdict {
+pub struct ClaimVerdict {
     /// The claim.
     pub claim: String,
     /// Whether it holds.
@@ -52,20 +52,20 @@ impl Judgement {
     }
 }
 
-pub(super) fn verdict(claim: &str, judgement: Judgement, detail: String) -> Verdict {
-    Verdict { claim: claim.to_string(), judgement, detail }
+pub(super) fn verdict(claim: &str, judgement: Judgement, detail: String) -> ClaimVerdict {
+    ClaimVerdict { claim: claim.to_string(), judgement, detail }
 }
 
 /// The verdicts on an experiment that compares algorithms.
-pub(super) fn of_contest(experiment: Experiment, panels: &[Panel]) -> Vec<Verdict> {
-    let of_kind = |prefix: &str| -> Vec<&Panel> {
+pub(super) fn of_contest(experiment: Experiment, panels: &[ContestPanel]) -> Vec<ClaimVerdict> {
+    let of_kind = |prefix: &str| -> Vec<&ContestPanel> {
         panels.iter().filter(|panel| panel.problem.starts_with(prefix)).collect()
     };
-    let all: Vec<&Panel> = panels.iter().collect();
+    let all: Vec<&ContestPanel> = panels.iter().collect();
     match experiment {
         Experiment::Discontinuous => {
             let (balls, steps) = (of_kind("discontinuous-"), of_kind("stepped-"));
-            let plain: Vec<&Panel> =
+            let plain: Vec<&ContestPanel> =
                 all.iter().copied().filter(|p| !p.problem.contains('-')).collect();
             let mut verdicts = vec![balls_are_met(&balls, &plain)];
             verdicts.extend([accelerates(&steps), leads(&steps)]);
@@ -82,7 +82,7 @@ pub(super) fn of_contest(experiment: Experiment, panels: &[Panel]) -> Vec<Verdic
 }
 
 /// RACE-CARS has the best mean, except against CMA-ES on Sphere.
-fn leads(panels: &[&Panel]) -> Verdict {
+fn leads(panels: &[&ContestPanel]) -> ClaimVerdict {
     let (mut ahead, mut behind) = (0, Vec::new());
     for panel in panels {
         let Some(ours) = panel.entry(OURS) else { continue };
@@ -113,7 +113,7 @@ fn leads(panels: &[&Panel]) -> Verdict {
 }
 
 /// RACE-CARS is ahead of SRACOS, and gets earlier to where SRACOS ends.
-fn accelerates(panels: &[&Panel]) -> Verdict {
+fn accelerates(panels: &[&ContestPanel]) -> ClaimVerdict {
     let (mut ahead, mut all, mut details) = (0, 0, Vec::new());
     for panel in panels {
         let (Some(ours), Some(sracos)) = (panel.entry(OURS), panel.entry("sracos")) else {
@@ -137,12 +137,12 @@ fn accelerates(panels: &[&Panel]) -> Verdict {
     verdict("RACE-CARS accelerates SRACOS", Judgement::of(ahead, all), details.join("; ") + ".")
 }
 
-fn share(evaluations: u64, panel: &Panel) -> f64 {
+fn share(evaluations: u64, panel: &ContestPanel) -> f64 {
     evaluations as f64 / panel.budget as f64
 }
 
 /// CMA-ES has its edge on Sphere; nothing to say where it did not run.
-fn cma_leads_on_sphere(panels: &[&Panel]) -> Option<Verdict> {
+fn cma_leads_on_sphere(panels: &[&ContestPanel]) -> Option<ClaimVerdict> {
     let sphere = panels.iter().find(|panel| panel.problem.ends_with("sphere"))?;
     let (cma, ours) = (sphere.entry("cma-es")?, sphere.entry(OURS)?);
     let is_ahead = cma.summary.mean < ours.summary.mean;
@@ -156,7 +156,7 @@ fn cma_leads_on_sphere(panels: &[&Panel]) -> Option<Verdict> {
 }
 
 /// Whether anything ever was in one of the paper's balls.
-fn balls_are_met(balls: &[&Panel], plain: &[&Panel]) -> Verdict {
+fn balls_are_met(balls: &[&ContestPanel], plain: &[&ContestPanel]) -> ClaimVerdict {
     let (mut evaluations, mut inside, mut runs, mut equal) = (0u64, 0.0, 0, 0);
     for (panel, plain) in balls.iter().zip(plain) {
         for entry in &panel.algorithms {
@@ -179,7 +179,7 @@ fn balls_are_met(balls: &[&Panel], plain: &[&Panel]) -> Verdict {
 }
 
 /// Whether RACE-CARS and SRACOS lose nothing by the steps, and the others do.
-fn of_steps(steps: &[&Panel], plain: &[&Panel]) -> [Verdict; 2] {
+fn of_steps(steps: &[&ContestPanel], plain: &[&ContestPanel]) -> [ClaimVerdict; 2] {
     // So many cases, so many of them worse by the steps, and the figures.
     let mut family = (0, 0, Vec::new());
     let mut others = (0, 0, Vec::new());

@@ -1,10 +1,10 @@
 //! Experiments that compare algorithms: who came how far on which problem, and how fast.
 
-use super::claims::Verdict;
+use super::claims::ClaimVerdict;
 use super::scale::{ALGORITHMS, Arena};
-use crate::figures::curves::Sample;
-use crate::statistics::{Summary, quantile, share_smaller};
-use crate::trials::{Cell, Results, Trial};
+use crate::trials::{Cell, CellTrial, TrialResults};
+use racecars_figures::curves::CurvePoint;
+use racecars_figures::statistics::{SummaryStatistics, quantile, share_smaller};
 use serde::Serialize;
 
 /// How many evaluations of a trial are recorded.
@@ -19,14 +19,14 @@ pub struct Contest {
     /// How many trials each algorithm had on each problem.
     pub trials: usize,
     /// The problems.
-    pub panels: Vec<Panel>,
+    pub panels: Vec<ContestPanel>,
     /// What holds of the paper's claims.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<ClaimVerdict>,
 }
 
 /// A problem and how the algorithms did on it.
 #[derive(Debug, Clone, Serialize)]
-pub struct Panel {
+pub struct ContestPanel {
     /// The problem's name.
     pub problem: String,
     /// Its dimension.
@@ -38,19 +38,19 @@ pub struct Panel {
     /// RACE-CARS: the shrinking frequency.
     pub rho: f64,
     /// The algorithms.
-    pub algorithms: Vec<Entry>,
+    pub algorithms: Vec<ContestEntry>,
     /// The algorithms that could not take part.
     pub left_out: Vec<LeftOut>,
 }
 
 /// How an algorithm did on a problem.
 #[derive(Debug, Clone, Serialize)]
-pub struct Entry {
+pub struct ContestEntry {
     /// Its name.
     pub algorithm: String,
     /// The best value of each trial, summarized.
     #[serde(flatten)]
-    pub summary: Summary,
+    pub summary: SummaryStatistics,
     /// The share of pairs of trials, one of each, in which RACE-CARS came out better.
     pub beaten: Option<f64>,
     /// After how many evaluations the mean of RACE-CARS was at this algorithm's final mean; `None` if
@@ -65,7 +65,7 @@ pub struct Entry {
     #[serde(skip)]
     pub(super) cell: Cell,
     #[serde(skip)]
-    pub(super) trials: Vec<Trial>,
+    pub(super) trials: Vec<CellTrial>,
 }
 
 /// An algorithm that could not take part, and why.
@@ -119,11 +119,11 @@ impl Contest {
     }
 }
 
-impl Panel {
-    pub(super) fn of(arena: &Arena, trials: usize, results: &Results) -> Panel {
+impl ContestPanel {
+    pub(super) fn of(arena: &Arena, trials: usize, results: &TrialResults) -> ContestPanel {
         let (cells, left_out) = arena.cells();
-        let entries = cells.into_iter().filter_map(|cell| Entry::of(cell, trials, results));
-        let mut panel = Panel {
+        let entries = cells.into_iter().filter_map(|cell| ContestEntry::of(cell, trials, results));
+        let mut panel = ContestPanel {
             problem: arena.problem.clone(),
             dim: arena.dim,
             budget: arena.budget,
@@ -143,7 +143,7 @@ impl Panel {
         panel
     }
 
-    pub(super) fn entry(&self, algorithm: &str) -> Option<&Entry> {
+    pub(super) fn entry(&self, algorithm: &str) -> Option<&ContestEntry> {
         self.algorithms.iter().find(|entry| entry.algorithm == algorithm)
     }
 
@@ -162,15 +162,15 @@ impl Panel {
     }
 }
 
-impl Entry {
-    fn of(cell: Cell, count: usize, results: &Results) -> Option<Entry> {
+impl ContestEntry {
+    fn of(cell: Cell, count: usize, results: &TrialResults) -> Option<ContestEntry> {
         let trials = results.of(&cell, count).to_vec();
-        let finals: Vec<f64> = trials.iter().map(Trial::best).collect();
+        let finals: Vec<f64> = trials.iter().map(CellTrial::best).collect();
         let evaluations: u64 = trials.iter().map(|trial| trial.evaluations).sum();
         let perturbed: u64 = trials.iter().map(|trial| trial.perturbed).sum();
-        Some(Entry {
+        Some(ContestEntry {
             algorithm: cell.algorithm.clone(),
-            summary: Summary::of(&finals)?,
+            summary: SummaryStatistics::of(&finals)?,
             beaten: None,
             reached_after: None,
             perturbed: perturbed as f64 / evaluations.max(1) as f64,
@@ -182,11 +182,11 @@ impl Entry {
     }
 
     /// The mean over trials at each checkpoint, with the band of spread.
-    pub(super) fn curve(&self) -> Vec<Sample> {
+    pub(super) fn curve(&self) -> Vec<CurvePoint> {
         (0..self.cell.checkpoints)
             .map(|place| {
                 let bests = self.at(place);
-                Sample {
+                CurvePoint {
                     x: self.cell.checkpoint(place) as f64,
                     middle: bests.iter().sum::<f64>() / bests.len() as f64,
                     low: quantile(&bests, BAND.0),

@@ -1,10 +1,10 @@
 //! The figures of an experiment.
 
 use super::Finding;
-use super::contest::{Contest, Entry, OURS, Panel, written};
+use super::contest::{Contest, ContestEntry, ContestPanel, OURS, written};
 use super::experiment::Experiment;
-use crate::figures::curves::{Chart, Curve, Sample, Style};
-use crate::figures::{Svg, grid, number};
+use racecars_figures::curves::{Chart, Curve, CurvePoint, Style};
+use racecars_figures::{Svg, grid, number};
 
 /// The figures, as (file name without ending, drawing).
 pub(super) fn of(experiment: Experiment, finding: &Finding) -> Vec<(String, Svg)> {
@@ -37,14 +37,18 @@ pub(super) fn of(experiment: Experiment, finding: &Finding) -> Vec<(String, Svg)
     }
 }
 
-fn curves<'a>(title: &str, panels: impl Iterator<Item = &'a Panel>, contest: &Contest) -> Svg {
+fn curves<'a>(
+    title: &str,
+    panels: impl Iterator<Item = &'a ContestPanel>,
+    contest: &Contest,
+) -> Svg {
     let charts: Vec<Svg> = panels.map(chart).collect();
     let title = format!("{title}: mean best value of {} trials, band 10–90 %", contest.trials);
     grid(&title, &charts, 2)
 }
 
-fn chart(panel: &Panel) -> Svg {
-    let curve = |entry: &Entry| Curve {
+fn chart(panel: &ContestPanel) -> Svg {
+    let curve = |entry: &ContestEntry| Curve {
         label: format!("{} {}", written(&entry.algorithm), number(entry.summary.mean)),
         style: style(&entry.algorithm),
         samples: thinned(&entry.curve()),
@@ -60,8 +64,8 @@ fn chart(panel: &Panel) -> Svg {
 }
 
 /// Every other sample, which is a few pixels apart, and the last.
-fn thinned(samples: &[Sample]) -> Vec<Sample> {
-    let mut thinned: Vec<Sample> = samples.iter().rev().step_by(2).copied().collect();
+fn thinned(samples: &[CurvePoint]) -> Vec<CurvePoint> {
+    let mut thinned: Vec<CurvePoint> = samples.iter().rev().step_by(2).copied().collect();
     thinned.reverse();
     thinned
 }

@@ -3,21 +3,21 @@
 use super::contest::{Contest, written};
 use super::experiment::Experiment;
 use super::table1::Table1;
-use super::{Ablation, Finding, Findings, Paper, Scale};
-use crate::figures::number;
+use super::{Ablation, Finding, Paper, PaperFindings, PaperScale};
+use racecars_figures::number;
 
 /// The figures shown, which are committed beside the page.
 const SHOWN: [Experiment; 3] = [Experiment::FigN50, Experiment::FigN500, Experiment::Table1];
 
-pub(super) fn page(paper: &Paper, findings: &Findings) -> String {
+pub(super) fn page(paper: &Paper, findings: &PaperFindings) -> String {
     let quick = match paper.scale {
-        Scale::Full => "",
+        PaperScale::Full => "",
         _ => "**This is a quick tour; its verdicts are hints.**\n\n",
     };
     let mut page = format!(
         "# The paper's experiments, reproduced\n\n{quick}\
          Made by `{}` (racecars {}), which also writes a page for reviewers, all figures and all data. \
-         Trial i has seed i, so the command gives these numbers on every machine.\n\n\
+         CellTrial i has seed i, so the command gives these numbers on every machine.\n\n\
          ## What holds\n\n| experiment | claim | in these runs |\n|---|---|---|\n",
         paper.command(),
         env!("CARGO_PKG_VERSION")

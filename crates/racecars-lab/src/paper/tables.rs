@@ -4,8 +4,8 @@ use super::ablation::Ablation;
 use super::contest::{BAND, Contest};
 use super::experiment::Experiment;
 use super::table1::Table1;
-use super::{Finding, Panel};
-use crate::statistics::{Summary, quantile};
+use super::{ContestPanel, Finding};
+use racecars_figures::statistics::{SummaryStatistics, quantile};
 
 /// Of the checkpoints of a curve, every how many are in the file of single trials.
 const THINNING: usize = 4;
@@ -39,14 +39,14 @@ fn csv(heading: &str, lines: impl IntoIterator<Item = String>) -> String {
     text
 }
 
-fn figures(summary: &Summary) -> String {
-    let Summary { mean, std, median, min, max } = summary;
+fn figures(summary: &SummaryStatistics) -> String {
+    let SummaryStatistics { mean, std, median, min, max } = summary;
     format!("{mean},{std},{median},{min},{max}")
 }
 
 fn contest_cells(contest: &Contest) -> String {
-    let line = |panel: &Panel| -> Vec<String> {
-        let Panel { problem, dim, budget, .. } = panel;
+    let line = |panel: &ContestPanel| -> Vec<String> {
+        let ContestPanel { problem, dim, budget, .. } = panel;
         let entries = panel.algorithms.iter();
         entries
             .map(|entry| {
@@ -74,7 +74,11 @@ fn contest_curves(contest: &Contest) -> String {
         for entry in &panel.algorithms {
             for place in 0..entry.cell.checkpoints {
                 let bests = entry.at(place);
-                let Some(Summary { mean, std, median, .. }) = Summary::of(&bests) else { continue };
+                let Some(SummaryStatistics { mean, std, median, .. }) =
+                    SummaryStatistics::of(&bests)
+                else {
+                    continue;
+                };
                 let (low, high) = (quantile(&bests, BAND.0), quantile(&bests, BAND.1));
                 lines.push(format!(
                     "{},{},{},{},{mean},{std},{median},{low},{high}",
@@ -130,7 +134,7 @@ fn table_trials(table: &Table1) -> String {
 
 fn ablation_cells(ablation: &Ablation) -> String {
     let lines = ablation.cells.iter().filter_map(|cell| {
-        let summary = figures(&Summary::of(&cell.finals)?);
+        let summary = figures(&SummaryStatistics::of(&cell.finals)?);
         let super::ablation::AblationCell { n, radius, factor, gamma, rho, finals } = cell;
         Some(format!("{n},{radius},{factor},{gamma},{rho},{},{summary}", finals.len()))
     });

@@ -16,21 +16,21 @@ pub enum Half {
 
 /// A function of the suite. The optimum is 0; the seed decides where it is, and the rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Function {
+pub struct SuiteFunction {
     /// What it is called in the tables.
     pub name: &'static str,
     /// The half that it belongs to.
     pub half: Half,
 }
 
-impl Function {
+impl SuiteFunction {
     /// All of them. Each continuous one is once rotated and once not, in different halves, so that
     /// both halves have separable and rotated, unimodal and multimodal functions. A rotated sphere is
     /// the same sphere, so that this one is in both.
     ///
     /// Discontinuous Ackley is the one with steps: the paper's balls are never met in 20 dimensions,
     /// so that it would be Ackley a second time.
-    pub const ALL: [Function; 17] = [
+    pub const ALL: [SuiteFunction; 17] = [
         choose("ackley"),
         report("rotated-ackley"),
         report("levy"),
@@ -51,14 +51,14 @@ impl Function {
     ];
 
     /// The functions of a half, or all.
-    pub fn of(half: Option<Half>) -> Vec<Function> {
-        let is_in = |function: &Function| half.is_none_or(|half| function.half == half);
-        Function::ALL.into_iter().filter(is_in).collect()
+    pub fn of(half: Option<Half>) -> Vec<SuiteFunction> {
+        let is_in = |function: &SuiteFunction| half.is_none_or(|half| function.half == half);
+        SuiteFunction::ALL.into_iter().filter(is_in).collect()
     }
 
     /// The function of this name.
-    pub fn named(name: &str) -> Option<Function> {
-        Function::ALL.into_iter().find(|function| function.name == name)
+    pub fn named(name: &str) -> Option<SuiteFunction> {
+        SuiteFunction::ALL.into_iter().find(|function| function.name == name)
     }
 
     /// The name of the problem that it is in this dimension.
@@ -76,12 +76,12 @@ impl Function {
     }
 }
 
-const fn choose(name: &'static str) -> Function {
-    Function { name, half: Half::Choose }
+const fn choose(name: &'static str) -> SuiteFunction {
+    SuiteFunction { name, half: Half::Choose }
 }
 
-const fn report(name: &'static str) -> Function {
-    Function { name, half: Half::Report }
+const fn report(name: &'static str) -> SuiteFunction {
+    SuiteFunction { name, half: Half::Report }
 }
 
 #[cfg(test)]
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn every_function_is_a_problem_with_optimum_0_that_is_rotated_if_it_says_so() {
-        for function in Function::ALL {
+        for function in SuiteFunction::ALL {
             for dim in [4, MOST_FOR_MATRIX + 1] {
                 let problem = Problem::named(&function.problem(dim), dim, 1).unwrap();
                 assert_eq!(problem.optimum(), 0.0);
@@ -105,15 +105,18 @@ mod tests {
 
     #[test]
     fn the_halves_make_the_whole_and_each_function_is_rotated_in_one_of_them() {
-        let (choose, report) = (Function::of(Some(Half::Choose)), Function::of(Some(Half::Report)));
+        let (choose, report) =
+            (SuiteFunction::of(Some(Half::Choose)), SuiteFunction::of(Some(Half::Report)));
         assert_eq!((choose.len(), report.len()), (8, 9));
-        assert_eq!(Function::of(None).len(), 17);
-        for function in Function::ALL.iter().filter(|function| function.name.contains("rotated-")) {
-            let plain = Function::named(&function.name.replace("rotated-", "")).unwrap();
+        assert_eq!(SuiteFunction::of(None).len(), 17);
+        for function in
+            SuiteFunction::ALL.iter().filter(|function| function.name.contains("rotated-"))
+        {
+            let plain = SuiteFunction::named(&function.name.replace("rotated-", "")).unwrap();
             assert_ne!(plain.half, function.half, "{}", function.name);
         }
         for half in [choose, report] {
-            let is_rotated = |function: &&Function| function.name.contains("rotated-");
+            let is_rotated = |function: &&SuiteFunction| function.name.contains("rotated-");
             assert_eq!(half.iter().filter(is_rotated).count(), 4);
         }
     }

@@ -5,20 +5,21 @@
 //! best single algorithm, whichever that is, and their geometric mean, spread and worst.
 //!
 //! - [`Suite`] says what is run
-//! - [`Function`] and [`Half`]: on what; settings are chosen on one half and reported on the other
+//! - [`SuiteFunction`] and [`Half`]: on what; settings are chosen on one half and reported on the other
 //! - [`Standing`]: what came of it
 
 mod functions;
 mod standing;
 
-pub use functions::{Function, Half};
-pub use standing::{Comparison, Group, Median, NEAR, Standing, Summary};
+pub use functions::{Half, SuiteFunction};
+pub use standing::{CellComparison, MedianGap, NEAR, RatioSummary, Standing, SummaryGroup};
 
 use crate::trials::{
-    Cell, Results, Step, Store, Trial, TrialsError, Work, files, fingerprint, run_trials,
+    Cell, CellTrial, Completion, Store, TrialProgress, TrialResults, TrialsError, fingerprint,
+    run_trials,
 };
-use racecars::Cancel;
-use racecars_study::Budget;
+use racecars::{Budget, Cancel};
+use racecars_figures::files::{self, FileError};
 use std::path::PathBuf;
 
 /// The single algorithms: all of ours that learn, but RACOS, which SRACOS replaces.
@@ -47,7 +48,7 @@ pub struct Suite {
     /// The algorithms it is compared with; itself is left out.
     pub singles: Vec<String>,
     /// The functions.
-    pub functions: Vec<Function>,
+    pub functions: Vec<SuiteFunction>,
     /// The dimensions.
     pub dims: Vec<usize>,
     /// The budgets.
@@ -56,20 +57,6 @@ pub struct Suite {
     pub seeds: usize,
     /// Where trials are kept and tables are written.
     pub directory: PathBuf,
-}
-
-/// How a run of the suite ended.
-#[derive(Debug)]
-pub enum Ending {
-    /// All is done, and the files are written.
-    Done(Box<Standing>),
-    /// It was cancelled. The trials that are done are kept on disk.
-    Interrupted {
-        /// The trials done.
-        kept: usize,
-        /// The trials there are.
-        of: usize,
-    },
 }
 
 /// Why a suite is not run.
@@ -90,8 +77,8 @@ pub enum SuiteError {
 
 /// A function in a dimension with a budget.
 #[derive(Clone, Copy)]
-struct Place {
-    function: Function,
+struct SuiteCell {
+    function: SuiteFunction,
     dim: usize,
     budget: Budget,
 }
@@ -105,8 +92,8 @@ impl Suite {
     pub fn run(
         &self,
         cancel: &Cancel,
-        finished: impl Fn(Step<'_>) + Sync,
-    ) -> Result<Ending, SuiteError> {
+        finished: impl Fn(TrialProgress<'_>) + Sync,
+    ) -> Result<Completion<Standing>, SuiteError> {
         let build = build()?;
         let store = Store::open(self.directory.join("cells"))?;
         let mut cells = Vec::new();
@@ -115,56 +102,66 @@ impl Suite {
             cells.extend(self.single_cells(place).into_iter().map(|cell| (cell, self.seeds)));
         }
         let results = match run_trials(cells, &store, cancel, finished)? {
-            Work::Done(results) => results,
-            Work::Interrupted { kept, of } => return Ok(Ending::Interrupted { kept, of }),
+            Completion::Done(results) => results,
+            Completion::Interrupted { kept, of } => {
+                return Ok(Completion::Interrupted { kept, of });
+            }
         };
         let standing = self.standing(&results, &build);
         let standing =
             standing.ok_or_else(|| SuiteError::Nothing { candidate: self.candidate.clone() })?;
-        let write = |name: &str, text: &str| files::write(&self.directory.join(name), text);
-        write("cells.csv", &standing.csv())?;
-        write("results.json", &serde_json::to_string_pretty(&standing).unwrap_or_default())?;
-        Ok(Ending::Done(Box::new(standing)))
+        self.write(&standing).map_err(TrialsError::from)?;
+        Ok(Completion::Done(standing))
     }
 
-    fn places(&self) -> Vec<Place> {
+    fn write(&self, standing: &Standing) -> Result<(), FileError> {
+        let write = |name: &str, text: &str| files::write(&self.directory.join(name), text);
+        write("cells.csv", &standing.csv())?;
+        write("results.json", &serde_json::to_string_pretty(standing).unwrap_or_default())
+    }
+
+    fn places(&self) -> Vec<SuiteCell> {
         let mut places = Vec::new();
         for &function in &self.functions {
             for &dim in &self.dims {
-                places.extend(self.budgets.iter().map(|&budget| Place { function, dim, budget }));
+                places.extend(self.budgets.iter().map(|&budget| SuiteCell {
+                    function,
+                    dim,
+                    budget,
+                }));
             }
         }
         places
     }
 
-    fn candidate_cell(&self, place: Place, build: &str) -> Cell {
+    fn candidate_cell(&self, place: SuiteCell, build: &str) -> Cell {
         Cell { build: Some(build.to_string()), ..place.cell(&self.candidate) }
     }
 
-    fn single_cells(&self, place: Place) -> Vec<Cell> {
+    fn single_cells(&self, place: SuiteCell) -> Vec<Cell> {
         let others = self.singles.iter().filter(|name| **name != self.candidate);
         let is_cheap = |cell: &Cell| cell.algorithm != "cma-es" || cell.dim <= MOST_FOR_CMA_ES;
         let cells = others.map(|name| place.cell(name));
         cells.filter(|cell| is_cheap(cell) && takes(cell)).collect()
     }
 
-    fn standing(&self, results: &Results, build: &str) -> Option<Standing> {
+    fn standing(&self, results: &TrialResults, build: &str) -> Option<Standing> {
         let median = |cell: &Cell| {
             let trials = results.of(cell, self.seeds);
-            let bests: Vec<f64> = trials.iter().map(Trial::best).collect();
-            Median::of(&cell.algorithm, &bests)
+            let bests: Vec<f64> = trials.iter().map(CellTrial::best).collect();
+            MedianGap::of(&cell.algorithm, &bests)
         };
-        let compare = |place: Place| {
+        let compare = |place: SuiteCell| {
             let candidate = median(&self.candidate_cell(place, build))?;
             let singles = self.single_cells(place).iter().filter_map(median).collect();
-            Comparison::of(place.function, place.dim, place.budget, &candidate, singles)
+            CellComparison::of(place.function, place.dim, place.budget, &candidate, singles)
         };
         let cells = self.places().into_iter().filter_map(compare).collect();
         Standing::of(self.candidate.clone(), self.seeds, cells, &self.singles)
     }
 }
 
-impl Place {
+impl SuiteCell {
     fn cell(self, algorithm: &str) -> Cell {
         Cell {
             problem: self.function.problem(self.dim),
@@ -187,8 +184,7 @@ fn takes(cell: &Cell) -> bool {
 /// What tells this build of the program from others.
 fn build() -> Result<String, TrialsError> {
     let path = std::env::current_exe().unwrap_or_default();
-    let program =
-        std::fs::read(&path).map_err(|source| TrialsError::Unreadable { path, source })?;
+    let program = std::fs::read(&path).map_err(|source| FileError::reading(&path, source))?;
     Ok(fingerprint(&program))
 }
 
@@ -203,7 +199,7 @@ mod tests {
             candidate: candidate.into(),
             singles: ["race-cars", "random", "zo-adam"].map(String::from).to_vec(),
             functions: ["rotated-sphere", "mixed-ackley"]
-                .map(|f| Function::named(f).unwrap())
+                .map(|f| SuiteFunction::named(f).unwrap())
                 .into(),
             dims: vec![6],
             budgets: vec![Budget::PerDimension(10.0), Budget::PerDimension(50.0)],
@@ -214,13 +210,13 @@ mod tests {
 
     fn run(suite: &Suite) -> (Standing, usize) {
         let trials = AtomicUsize::new(0);
-        let count = |_: Step<'_>| {
+        let count = |_: TrialProgress<'_>| {
             trials.fetch_add(1, Ordering::Relaxed);
         };
-        let Ending::Done(standing) = suite.run(&Cancel::new(), count).unwrap() else {
+        let Completion::Done(standing) = suite.run(&Cancel::new(), count).unwrap() else {
             panic!("interrupted");
         };
-        (*standing, trials.into_inner())
+        (standing, trials.into_inner())
     }
 
     #[test]

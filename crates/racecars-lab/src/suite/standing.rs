@@ -1,7 +1,7 @@
 //! What came of the suite: the candidate beside the best single algorithm, cell by cell and in all.
 
-use super::functions::Function;
-use racecars_study::Budget;
+use super::functions::SuiteFunction;
+use racecars::Budget;
 use serde::Serialize;
 
 /// Gaps below this count as this: nobody needs them smaller.
@@ -11,7 +11,7 @@ pub const NEAR: f64 = 1.5;
 
 /// The candidate and the single algorithms on a function in a dimension with a budget.
 #[derive(Debug, Clone, Serialize)]
-pub struct Comparison {
+pub struct CellComparison {
     /// The function's name.
     pub function: &'static str,
     /// The dimension.
@@ -29,12 +29,12 @@ pub struct Comparison {
     /// The candidate's median by the best single's.
     pub ratio: f64,
     /// The medians of all single algorithms that took part.
-    pub singles: Vec<Median>,
+    pub singles: Vec<MedianGap>,
 }
 
 /// An algorithm's median gap.
 #[derive(Debug, Clone, Serialize)]
-pub struct Median {
+pub struct MedianGap {
     /// The algorithm.
     pub algorithm: String,
     /// The median over the seeds of the value minus the least; at least 1e-8.
@@ -43,7 +43,7 @@ pub struct Median {
 
 /// Ratios to the best single algorithm, over many cells.
 #[derive(Debug, Clone, Serialize)]
-pub struct Summary {
+pub struct RatioSummary {
     /// How many cells.
     pub cells: usize,
     /// The geometric mean of the ratios.
@@ -60,12 +60,12 @@ pub struct Summary {
 
 /// A summary of some of the cells, or of one algorithm.
 #[derive(Debug, Clone, Serialize)]
-pub struct Group {
+pub struct SummaryGroup {
     /// Which.
     pub name: String,
     /// The summary.
     #[serde(flatten)]
-    pub summary: Summary,
+    pub summary: RatioSummary,
 }
 
 /// What came of the suite.
@@ -76,38 +76,38 @@ pub struct Standing {
     /// How many seeds are in the medians.
     pub seeds: usize,
     /// The cells.
-    pub cells: Vec<Comparison>,
+    pub cells: Vec<CellComparison>,
     /// The candidate in all cells.
-    pub summary: Summary,
+    pub summary: RatioSummary,
     /// The candidate by budget.
-    pub by_budget: Vec<Group>,
+    pub by_budget: Vec<SummaryGroup>,
     /// The candidate by dimension.
-    pub by_dim: Vec<Group>,
+    pub by_dim: Vec<SummaryGroup>,
     /// The candidate by function.
-    pub by_function: Vec<Group>,
+    pub by_function: Vec<SummaryGroup>,
     /// What it would be to always take one of the single algorithms, over the cells that it was in.
-    pub singles: Vec<Group>,
+    pub singles: Vec<SummaryGroup>,
 }
 
-impl Median {
+impl MedianGap {
     /// An algorithm's median of these values, which are gaps because all optima are 0.
-    pub(super) fn of(algorithm: &str, values: &[f64]) -> Option<Median> {
-        let median = crate::statistics::Summary::of(values)?.median;
-        Some(Median { algorithm: algorithm.to_string(), gap: median.max(LEAST_GAP) })
+    pub(super) fn of(algorithm: &str, values: &[f64]) -> Option<MedianGap> {
+        let median = racecars_figures::statistics::SummaryStatistics::of(values)?.median;
+        Some(MedianGap { algorithm: algorithm.to_string(), gap: median.max(LEAST_GAP) })
     }
 }
 
-impl Comparison {
+impl CellComparison {
     /// `None` if no single algorithm took part.
     pub(super) fn of(
-        function: Function,
+        function: SuiteFunction,
         dim: usize,
         budget: Budget,
-        candidate: &Median,
-        singles: Vec<Median>,
-    ) -> Option<Comparison> {
+        candidate: &MedianGap,
+        singles: Vec<MedianGap>,
+    ) -> Option<CellComparison> {
         let best = singles.iter().min_by(|a, b| a.gap.total_cmp(&b.gap))?;
-        Some(Comparison {
+        Some(CellComparison {
             function: function.name,
             dim,
             budget: budget.to_string(),
@@ -125,10 +125,10 @@ impl Comparison {
     }
 }
 
-impl Summary {
+impl RatioSummary {
     /// The summary of these cells with a ratio for each; `None` of none.
-    fn of<'a>(ratios: impl Iterator<Item = (&'a Comparison, f64)>) -> Option<Summary> {
-        let ratios: Vec<(&Comparison, f64)> = ratios.collect();
+    fn of<'a>(ratios: impl Iterator<Item = (&'a CellComparison, f64)>) -> Option<RatioSummary> {
+        let ratios: Vec<(&CellComparison, f64)> = ratios.collect();
         let (worst_cell, worst) = *ratios.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let count = ratios.len() as f64;
         let mean = |least: f64| {
@@ -136,7 +136,7 @@ impl Summary {
             (logs / count).exp()
         };
         let near = ratios.iter().filter(|(_, ratio)| *ratio <= NEAR).count();
-        Some(Summary {
+        Some(RatioSummary {
             cells: ratios.len(),
             geometric_mean: mean(0.0),
             mean_loss: mean(1.0),
@@ -152,17 +152,17 @@ impl Standing {
     pub(super) fn of(
         candidate: String,
         seeds: usize,
-        cells: Vec<Comparison>,
+        cells: Vec<CellComparison>,
         singles: &[String],
     ) -> Option<Standing> {
-        let summary = Summary::of(cells.iter().map(|cell| (cell, cell.ratio)))?;
+        let summary = RatioSummary::of(cells.iter().map(|cell| (cell, cell.ratio)))?;
         let one = |name: &String| {
-            let ratio = |cell: &Comparison| {
+            let ratio = |cell: &CellComparison| {
                 let median = cell.singles.iter().find(|median| median.algorithm == *name)?;
                 Some(median.gap / cell.best)
             };
             let ratios = cells.iter().filter_map(|cell| Some((cell, ratio(cell)?)));
-            Some(Group { name: name.clone(), summary: Summary::of(ratios)? })
+            Some(SummaryGroup { name: name.clone(), summary: RatioSummary::of(ratios)? })
         };
         Some(Standing {
             candidate,
@@ -184,8 +184,8 @@ impl Standing {
             singles.join(",")
         )];
         for cell in &self.cells {
-            let Comparison { function, dim, budget, evaluations, candidate, .. } = cell;
-            let Comparison { best_single, best, ratio, .. } = cell;
+            let CellComparison { function, dim, budget, evaluations, candidate, .. } = cell;
+            let CellComparison { best_single, best, ratio, .. } = cell;
             let mut line = format!(
                 "{function},{dim},{budget},{evaluations},{candidate:e},{best_single},{best:e},\
                  {ratio:e}"
@@ -201,7 +201,10 @@ impl Standing {
 }
 
 /// The cells by a property, in the order in which its values first appear.
-fn groups(cells: &[Comparison], property: impl Fn(&Comparison) -> String) -> Vec<Group> {
+fn groups(
+    cells: &[CellComparison],
+    property: impl Fn(&CellComparison) -> String,
+) -> Vec<SummaryGroup> {
     let mut names: Vec<String> = Vec::new();
     for name in cells.iter().map(&property) {
         if !names.contains(&name) {
@@ -210,8 +213,8 @@ fn groups(cells: &[Comparison], property: impl Fn(&Comparison) -> String) -> Vec
     }
     let group = |name: String| {
         let inside = cells.iter().filter(|cell| property(cell) == name);
-        let summary = Summary::of(inside.map(|cell| (cell, cell.ratio)))?;
-        Some(Group { name, summary })
+        let summary = RatioSummary::of(inside.map(|cell| (cell, cell.ratio)))?;
+        Some(SummaryGroup { name, summary })
     };
     names.into_iter().filter_map(group).collect()
 }
@@ -220,13 +223,13 @@ fn groups(cells: &[Comparison], property: impl Fn(&Comparison) -> String) -> Vec
 mod tests {
     use super::*;
 
-    fn median(algorithm: &str, gaps: &[f64]) -> Median {
-        Median::of(algorithm, gaps).unwrap()
+    fn median(algorithm: &str, gaps: &[f64]) -> MedianGap {
+        MedianGap::of(algorithm, gaps).unwrap()
     }
 
-    fn comparison(name: &str, dim: usize, candidate: f64, singles: [f64; 2]) -> Comparison {
-        Comparison::of(
-            Function::named(name).unwrap(),
+    fn comparison(name: &str, dim: usize, candidate: f64, singles: [f64; 2]) -> CellComparison {
+        CellComparison::of(
+            SuiteFunction::named(name).unwrap(),
             dim,
             Budget::PerDimension(30.0),
             &median("auto", &[candidate]),
@@ -269,8 +272,9 @@ mod tests {
     #[test]
     fn groups_and_single_algorithms_are_summarized_alike() {
         let standing = standing();
-        let means = |groups: &[Group]| -> Vec<(String, f64)> {
-            let pair = |group: &Group| (group.name.clone(), group.summary.geometric_mean.powi(2));
+        let means = |groups: &[SummaryGroup]| -> Vec<(String, f64)> {
+            let pair =
+                |group: &SummaryGroup| (group.name.clone(), group.summary.geometric_mean.powi(2));
             groups.iter().map(pair).collect()
         };
         let close = |a: f64, b: f64| (a - b).abs() < 1e-9 * b;

@@ -32,7 +32,7 @@ pub struct Cell {
 
 /// What came of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Trial {
+pub(crate) struct CellTrial {
     /// The best value at each checkpoint.
     pub(crate) bests: Vec<f64>,
     /// The evaluations done.
@@ -41,7 +41,7 @@ pub(crate) struct Trial {
     pub(crate) perturbed: u64,
 }
 
-impl Trial {
+impl CellTrial {
     /// The best value at the end.
     pub(crate) fn best(&self) -> f64 {
         self.bests.last().copied().unwrap_or(f64::INFINITY)
@@ -99,10 +99,10 @@ impl Cell {
 
     /// Runs the trial of this seed, which also decides what is random about the problem. `None` if it
     /// was cancelled.
-    pub(crate) fn run(&self, seed: u64, cancel: &Cancel) -> Result<Option<Trial>, TrialsError> {
+    pub(crate) fn run(&self, seed: u64, cancel: &Cancel) -> Result<Option<CellTrial>, TrialsError> {
         let problem = self.problem(seed)?;
         let mut trial =
-            Trial { bests: Vec::with_capacity(self.checkpoints), evaluations: 0, perturbed: 0 };
+            CellTrial { bests: Vec::with_capacity(self.checkpoints), evaluations: 0, perturbed: 0 };
         let mut best = f64::INFINITY;
         let solution = minimize(problem.space())
             .algorithm(self.algorithm()?)

@@ -5,9 +5,10 @@
 //! behave, which notices most changes of the code; whoever publishes figures begins with an empty
 //! directory all the same. A file that is damaged counts as not there.
 
-use super::cell::{Cell, Trial};
-use super::{TrialsError, files};
+use super::TrialsError;
+use super::cell::{Cell, CellTrial};
 use racecars::{Optimizer, Outcome};
+use racecars_figures::files;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -20,17 +21,17 @@ pub(crate) struct Store {
 
 /// What a file holds.
 #[derive(Serialize, Deserialize)]
-struct Record {
+struct CellFile {
     /// Of the rest, as hexadecimal digits.
     checksum: String,
-    content: Content,
+    content: CellFileContent,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Content {
+struct CellFileContent {
     identity: Identity,
     /// Trial `i` has seed `i`; those that are not done are missing.
-    trials: Vec<Option<Trial>>,
+    trials: Vec<Option<CellTrial>>,
 }
 
 /// What a cell's results depend on.
@@ -49,21 +50,25 @@ impl Store {
     }
 
     /// The trials of a cell that are done.
-    pub(crate) fn load(&self, cell: &Cell) -> Result<Vec<Option<Trial>>, TrialsError> {
+    pub(crate) fn load(&self, cell: &Cell) -> Result<Vec<Option<CellTrial>>, TrialsError> {
         let identity = Identity::of(cell)?;
         let Ok(text) = std::fs::read_to_string(self.path(&identity)) else { return Ok(Vec::new()) };
-        let Ok(record) = serde_json::from_str::<Record>(&text) else { return Ok(Vec::new()) };
-        let Record { checksum, content } = record;
+        let Ok(record) = serde_json::from_str::<CellFile>(&text) else { return Ok(Vec::new()) };
+        let CellFile { checksum, content } = record;
         let is_whole = checksum == hash(&json(&content)) && content.identity == identity;
         Ok(if is_whole { content.trials } else { Vec::new() })
     }
 
-    pub(crate) fn save(&self, cell: &Cell, trials: &[Option<Trial>]) -> Result<(), TrialsError> {
+    pub(crate) fn save(
+        &self,
+        cell: &Cell,
+        trials: &[Option<CellTrial>],
+    ) -> Result<(), TrialsError> {
         let identity = Identity::of(cell)?;
         let path = self.path(&identity);
-        let content = Content { identity, trials: trials.to_vec() };
-        let record = Record { checksum: hash(&json(&content)), content };
-        files::write(&path, &json(&record))
+        let content = CellFileContent { identity, trials: trials.to_vec() };
+        let record = CellFile { checksum: hash(&json(&content)), content };
+        Ok(files::write(&path, &json(&record))?)
     }
 
     fn path(&self, identity: &Identity) -> PathBuf {

@@ -152,7 +152,7 @@ impl Racos {
     }
 
     /// A hypothesis as the theorems have it: the box learned around a random positive, within the
-    /// region as the last step left it. For studying a run ([`crate::theory`]): the optimizer itself
+    /// region as the last step left it. For measuring a run (`racecars-lab`): the optimizer itself
     /// learns only what a step needs, and this neither changes it nor its random generator.
     ///
     /// `None` until there are r outcomes to learn from, and in spaces that are not continuous.
