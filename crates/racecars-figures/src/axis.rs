@@ -1,6 +1,6 @@
-//! Scales from values to pixels, with their ticks.
+//! Scales from values to pixels, with ticks.
 
-/// An axis from `low` to `high` in values and from `start` to `end` in pixels.
+/// An axis that maps values from `low` to `high` to pixels from `start` to `end`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlotAxis {
     low: f64,
@@ -15,19 +15,19 @@ impl PlotAxis {
         PlotAxis { low, high, start, end, is_log: false }
     }
 
-    /// A logarithmic axis; `low` is above 0.
+    /// A logarithmic axis; `low` must be positive.
     pub(crate) fn log(low: f64, high: f64, start: f64, end: f64) -> Self {
         PlotAxis { low, high, start, end, is_log: true }
     }
 
-    /// The pixel of a value; values beyond an end are at that end.
+    /// The pixel of a value; values beyond an end are clamped to it.
     pub(crate) fn at(&self, value: f64) -> f64 {
         let scale = |x: f64| if self.is_log { x.max(f64::MIN_POSITIVE).ln() } else { x };
         let share = (scale(value) - scale(self.low)) / (scale(self.high) - scale(self.low));
         self.start + share.clamp(0.0, 1.0) * (self.end - self.start)
     }
 
-    /// Values to mark, with their labels.
+    /// The ticks as (value, label).
     pub(crate) fn ticks(&self) -> Vec<(f64, String)> {
         if self.is_log { self.log_ticks() } else { self.linear_ticks() }
     }
@@ -44,7 +44,7 @@ impl PlotAxis {
         let (first, last) =
             (self.low.log10().floor() as i32, (self.high.log10() + 1e-9).floor() as i32);
         let inside = |x: &f64| (self.low * (1.0 - 1e-9)..=self.high * (1.0 + 1e-9)).contains(x);
-        // Few decades need marks between them, many decades can do without some.
+        // Ticks between powers of ten if there are few decades, only some powers if there are many.
         let within: &[f64] = if decades < 3.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
         let every = (decades / 7.0).ceil().max(1.0) as i32;
         let powers = (first..=last).filter(|power| power.rem_euclid(every) == 0);
@@ -63,7 +63,7 @@ fn nice_step(least: f64) -> f64 {
     step.unwrap_or(10.0 * power)
 }
 
-/// A tick's label: round numbers need no more digits than they have.
+/// A tick's label without superfluous digits.
 fn plain(x: f64) -> String {
     if x != 0.0 && !(1e-3..1e6).contains(&x.abs()) {
         return format!("{x:.0e}");

@@ -1,5 +1,5 @@
-//! Convergence curves: means with bands of spread, each labelled at its end with its name and what
-//! it came to, on a logarithmic axis or a linear one.
+//! Convergence curves: means with bands, each labelled at its end with its name and final value, on a
+//! logarithmic or linear axis.
 
 use crate::axis::PlotAxis;
 use crate::{FAINT, GRID, INK, Svg};
@@ -9,11 +9,11 @@ use crate::{FAINT, GRID, INK, Svg};
 pub struct Chart {
     /// The title.
     pub title: String,
-    /// What runs to the right.
+    /// The label of the horizontal axis.
     pub x_label: String,
-    /// What runs upwards.
+    /// The label of the vertical axis.
     pub y_label: String,
-    /// The ends of a linear axis upwards; none for a logarithmic one that fits the curves.
+    /// The ends of a linear vertical axis; `None` for a logarithmic one that fits the curves.
     pub linear: Option<(f64, f64)>,
     /// The curves, the most important first.
     pub curves: Vec<Curve>,
@@ -22,7 +22,7 @@ pub struct Chart {
 /// One curve.
 #[derive(Debug, Clone)]
 pub struct Curve {
-    /// What is written at its end.
+    /// The label at its end.
     pub label: String,
     /// How it is drawn.
     pub style: Style,
@@ -41,10 +41,10 @@ pub struct Style {
     pub dash: &'static str,
 }
 
-/// A point of a curve, and the band around it.
+/// A point of a curve with its band.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CurvePoint {
-    /// Where it is.
+    /// The horizontal coordinate.
     pub x: f64,
     /// The curve's value.
     pub middle: f64,
@@ -60,19 +60,19 @@ const LEFT: f64 = 66.0;
 const RIGHT: f64 = 408.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 302.0;
-/// Between the lines of two labels.
-const LINE: f64 = 16.0;
-/// What is below this is as good as 0 and ends the axis.
+/// The distance between two labels.
+const LABEL_SPACING: f64 = 16.0;
+/// Smaller values count as 0 and end the axis.
 const FLOOR: f64 = 1e-8;
 
 impl Chart {
-    /// Draws it.
+    /// Draws the chart.
     pub fn draw(&self) -> Svg {
         let mut svg = Svg::new(WIDTH, HEIGHT);
         svg.text(LEFT, 20.0, &self.title).size(14.0).bold().draw();
         let (x, y) = self.axes();
         self.draw_axes(&mut svg, &x, &y);
-        // The most important last, on top.
+        // The most important curve last, on top.
         for curve in self.curves.iter().rev() {
             let drawn = curve.above_floor();
             let band = |end: fn(&CurvePoint) -> f64| drawn.iter().map(move |s| (s.x, end(s)));
@@ -120,7 +120,7 @@ impl Chart {
         svg.text(14.0, 0.5 * (TOP + BOTTOM), &self.y_label).centered().upright().draw();
     }
 
-    /// Each label at the height of its curve's end, or as near as the others allow.
+    /// Draws each label at the height of its curve's end, or as near as the other labels allow.
     fn draw_labels(&self, svg: &mut Svg, y: &PlotAxis) {
         let mut ends: Vec<(f64, &Curve)> = (self.curves.iter())
             .filter_map(|curve| Some((y.at(curve.samples.last()?.middle), curve)))
@@ -137,24 +137,24 @@ impl Chart {
 }
 
 impl Curve {
-    /// The samples up to the first that is as good as 0.
+    /// The points up to the first that counts as 0.
     fn above_floor(&self) -> &[CurvePoint] {
         let first = self.samples.iter().position(|sample| sample.middle < FLOOR);
         &self.samples[..first.map_or(self.samples.len(), |first| first + 1)]
     }
 }
 
-/// Places for labels that are wanted at these sorted heights: in the same order, a line apart, within
+/// Positions of labels for sorted heights: in the same order, at least `LABEL_SPACING` apart, and within
 /// the chart.
 fn spread(wanted: &[f64]) -> Vec<f64> {
     let mut places = wanted.to_vec();
     for i in 1..places.len() {
-        places[i] = places[i].max(places[i - 1] + LINE);
+        places[i] = places[i].max(places[i - 1] + LABEL_SPACING);
     }
     let mut limit = BOTTOM;
     for place in places.iter_mut().rev() {
         *place = place.min(limit);
-        limit = *place - LINE;
+        limit = *place - LABEL_SPACING;
     }
     places
 }

@@ -1,4 +1,4 @@
-//! Heat maps: a column of cells for each case, light where it is best, with the best cell of each
+//! Heat maps: a column of cells for each case, with the best cells light, and the best cell of each
 //! column joined by a line.
 
 use crate::{FAINT, INK, Svg};
@@ -8,17 +8,17 @@ use crate::{FAINT, INK, Svg};
 pub struct HeatMap {
     /// The title.
     pub title: String,
-    /// What the columns are.
+    /// The label of the horizontal axis.
     pub x_label: String,
-    /// What the rows are.
+    /// The label of the vertical axis.
     pub y_label: String,
     /// The columns' names.
     pub columns: Vec<String>,
     /// The rows' names, from the bottom upwards.
     pub rows: Vec<String>,
-    /// Every how many rows one is named.
+    /// Only every n-th row is labelled.
     pub rows_per_name: usize,
-    /// The value of each cell, column by column; small is good.
+    /// The value of each cell, by column; smaller is better.
     pub values: Vec<Vec<f64>>,
 }
 
@@ -28,11 +28,11 @@ const LEFT: f64 = 62.0;
 const RIGHT: f64 = 258.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 374.0;
-/// The scale of colours beside the map.
-const SCALE: f64 = 272.0;
+/// The left edge of the colour scale next to the map.
+const SCALE_LEFT: f64 = 272.0;
 const SCALE_WIDTH: f64 = 12.0;
 
-/// Cividis, which looks the same to people who see all colours and those who do not, from its dark end.
+/// The colour-blind safe palette Cividis, from dark to light.
 const CIVIDIS: [[f64; 3]; 9] = [
     [0.0, 34.0, 78.0],
     [18.0, 53.0, 112.0],
@@ -46,12 +46,12 @@ const CIVIDIS: [[f64; 3]; 9] = [
 ];
 
 impl HeatMap {
-    /// The row of the least value of each column.
+    /// The row with the least value of each column.
     pub fn best_rows(&self) -> Vec<usize> {
         self.values.iter().map(|column| least(column)).collect()
     }
 
-    /// Draws it; the colours run from the least to the greatest value of each column.
+    /// Draws the map. Colours run from the least to the greatest value of each column.
     pub fn draw(&self) -> Svg {
         let mut svg = Svg::new(WIDTH, HEIGHT);
         svg.text(LEFT, 20.0, &self.title).size(14.0).bold().draw();
@@ -63,7 +63,7 @@ impl HeatMap {
         for (column, values) in self.values.iter().enumerate() {
             for (row, share) in normalized(values).into_iter().enumerate() {
                 let corner = (LEFT + width * column as f64, BOTTOM - height * (row + 1) as f64);
-                // A little larger than the cell, so that no seams show.
+                // A little larger than the cell, to avoid visible seams.
                 svg.rectangle(corner, (width + 0.3, height + 0.3), &color(share));
             }
         }
@@ -73,7 +73,7 @@ impl HeatMap {
         svg.polyline(&line, "#000000", 2.0, "");
         line.iter().for_each(|&at| svg.dot(at, 3.5, "#000000"));
 
-        // Many names would run into each other.
+        // With many columns, labels would overlap.
         let columns_per_name = self.columns.len().div_ceil(6);
         for (column, name) in self.columns.iter().enumerate().step_by(columns_per_name.max(1)) {
             let (x, _) = center(column, 0);
@@ -97,10 +97,10 @@ fn draw_scale(svg: &mut Svg) {
     let height = (BOTTOM - TOP) / STEPS as f64;
     for step in 0..STEPS {
         let share = (step as f64 + 0.5) / STEPS as f64;
-        let corner = (SCALE, BOTTOM - height * (step + 1) as f64);
+        let corner = (SCALE_LEFT, BOTTOM - height * (step + 1) as f64);
         svg.rectangle(corner, (SCALE_WIDTH, height + 0.3), &color(share));
     }
-    let x = SCALE + SCALE_WIDTH + 4.0;
+    let x = SCALE_LEFT + SCALE_WIDTH + 4.0;
     svg.text(x, TOP + 10.0, "worst").size(11.0).color(FAINT).draw();
     svg.text(x, BOTTOM, "best").size(11.0).color(FAINT).draw();
 }

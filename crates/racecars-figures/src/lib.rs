@@ -24,7 +24,7 @@ const INK: &str = "#222222";
 const FAINT: &str = "#767676";
 const GRID: &str = "#e4e4e4";
 
-/// A number in three significant digits.
+/// A number with three significant digits.
 pub fn number(x: f64) -> String {
     let size = x.abs();
     if x == 0.0 || !x.is_finite() {
@@ -37,7 +37,7 @@ pub fn number(x: f64) -> String {
     format!("{x:.decimals$}")
 }
 
-/// A figure of several drawings of one size, `across` in a row, with a title above.
+/// A figure of several drawings, `across` in a row, with a title above.
 pub fn grid(title: &str, drawings: &[Svg], across: usize) -> Svg {
     const TITLE: f64 = 34.0;
     let width = drawings.iter().map(Svg::width).fold(0.0, f64::max);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grid_has_room_for_all_of_its_drawings() {
+    fn a_grid_fits_all_its_drawings() {
         let drawing = Svg::new(100.0, 50.0);
         let figure = grid("five", &vec![drawing; 5], 2);
         assert_eq!((figure.width(), figure.height()), (200.0, 34.0 + 150.0));

@@ -1,4 +1,4 @@
-//! What is said about lists of numbers: summaries, quantiles, and how two lists go together.
+//! Statistics of lists of numbers: summaries, quantiles, comparisons of two lists.
 
 use serde::Serialize;
 
@@ -11,14 +11,14 @@ pub struct SummaryStatistics {
     pub std: f64,
     /// The median.
     pub median: f64,
-    /// The least.
+    /// The minimum.
     pub min: f64,
-    /// The greatest.
+    /// The maximum.
     pub max: f64,
 }
 
 impl SummaryStatistics {
-    /// The summary of some numbers, or `None` of none.
+    /// The statistics of some numbers; `None` if there are none.
     pub fn of(numbers: &[f64]) -> Option<SummaryStatistics> {
         let mut sorted = numbers.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -36,7 +36,7 @@ impl SummaryStatistics {
     }
 }
 
-/// The quantile `share` (0 to 1) of sorted numbers, between neighbours by proportion; NaN of none.
+/// The quantile `share` (0 to 1) of sorted numbers, linearly interpolated; NaN if there are none.
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share.clamp(0.0, 1.0) * sorted.len().saturating_sub(1) as f64;
     let (below, above) = (place.floor() as usize, place.ceil() as usize);
@@ -52,7 +52,7 @@ pub fn spearman(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// The share of pairs, one number of each list, in which that of `a` is smaller; ties count half.
-/// 0.5 is no difference. It is the Mann-Whitney statistic U by its greatest value.
+/// 0.5 is no difference. It is the Mann-Whitney statistic U divided by its maximum.
 pub fn share_smaller(a: &[f64], b: &[f64]) -> f64 {
     let score = |(a, b): (&f64, &f64)| match a.total_cmp(b) {
         std::cmp::Ordering::Less => 1.0,
@@ -63,7 +63,7 @@ pub fn share_smaller(a: &[f64], b: &[f64]) -> f64 {
     pairs.map(score).sum::<f64>() / (a.len() * b.len()) as f64
 }
 
-/// The rank of each number from 1; equal numbers share the mean of theirs.
+/// The rank of each number, from 1; equal numbers have the mean of their ranks.
 fn ranks(numbers: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..numbers.len()).collect();
     order.sort_by(|&i, &j| numbers[i].total_cmp(&numbers[j]));
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_summary_is_what_it_says() {
+    fn a_summary_has_mean_deviation_median_and_range() {
         let summary = SummaryStatistics::of(&[4.0, 1.0, 3.0, 2.0]).unwrap();
         assert_eq!((summary.mean, summary.median, summary.min, summary.max), (2.5, 2.5, 1.0, 4.0));
         assert!((summary.std - (5.0f64 / 3.0).sqrt()).abs() < 1e-12);

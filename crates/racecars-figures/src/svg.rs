@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// A drawing of a size, to which elements are added.
+/// A drawing of a fixed size, to which elements are added.
 #[derive(Debug, Clone)]
 pub struct Svg {
     width: f64,
@@ -10,7 +10,7 @@ pub struct Svg {
     body: String,
 }
 
-/// Text with the marks of XML made harmless.
+/// Text with the special characters of XML escaped.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -31,12 +31,12 @@ impl Svg {
         self.height
     }
 
-    /// The drawing as a file of its own.
+    /// The drawing as a file.
     pub fn to_file(&self) -> String {
         self.with_attributes(r#" xmlns="http://www.w3.org/2000/svg""#)
     }
 
-    /// The drawing to stand inside an HTML page, where no name space is needed.
+    /// The drawing as part of an HTML page, where no namespace is needed.
     pub fn to_inline(&self) -> String {
         self.with_attributes(r#" role="img""#)
     }
@@ -56,7 +56,7 @@ impl Svg {
         self.body.push('\n');
     }
 
-    /// Another drawing with its corner at (x, y).
+    /// Adds another drawing with its top left corner at (x, y).
     pub fn place(&mut self, x: f64, y: f64, drawing: &Svg) {
         self.add(format_args!("<g transform=\"translate({x} {y})\">\n{}</g>", drawing.body));
     }
@@ -104,7 +104,7 @@ impl Svg {
         self.add(format_args!(r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius}" fill="{color}"/>"#));
     }
 
-    /// Text at (x, y), to be set up and drawn.
+    /// Text at (x, y); [`SvgText::draw`] adds it.
     #[must_use = "text is not there until `draw` is called"]
     pub fn text<'a>(&'a mut self, x: f64, y: f64, text: &'a str) -> SvgText<'a> {
         let (anchor, color) = ("start", crate::INK);
@@ -131,7 +131,7 @@ fn list(points: &[(f64, f64)]) -> String {
     list
 }
 
-/// A piece of text before it is drawn: 12 pixels high, flush left.
+/// Text that is not drawn yet. By default 12 pixels high and left-aligned.
 pub struct SvgText<'a> {
     svg: &'a mut Svg,
     x: f64,

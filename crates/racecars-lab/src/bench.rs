@@ -1,4 +1,4 @@
-//! Trials of algorithms on problems, side by side on all cores.
+//! Trials of algorithms on problems, in parallel on all cores.
 
 use racecars::random::Random;
 use racecars::{Algorithm, Cancel, StopReason, minimize};
@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// One line of a comparison: an algorithm on a problem.
+/// One row of a comparison: an algorithm on a problem.
 #[derive(Debug, Clone)]
 pub struct BenchCell {
     /// The problem's name.
@@ -21,21 +21,21 @@ pub struct BenchCell {
     pub algorithm: Algorithm,
 }
 
-/// A comparison: cells, and how often each is tried.
+/// A comparison: cells, and the number of trials of each.
 #[derive(Debug, Clone)]
 pub struct Bench {
     /// The cells.
     pub cells: Vec<BenchCell>,
     /// How many trials each cell has.
     pub trials: usize,
-    /// BenchTrial `i` has seed `seed + i`; what is random about a problem has `seed` itself.
+    /// Trial `i` has seed `seed + i`; the random parts of a problem (shift, rotation) have `seed`.
     pub seed: u64,
-    /// The standard deviation of normal noise on every value. Then not the best value counts, which is a
-    /// lucky one, but the value without noise at the point that is recommended.
+    /// The standard deviation of normal noise added to every value. A trial is then scored by the value
+    /// without noise at its recommended point, since the best noisy value is a lucky one.
     pub noise: f64,
 }
 
-/// What came of a cell's trials. The times are of single trials on one core each.
+/// The results of a cell's trials. The times are of single trials on one core each.
 #[derive(Debug, Clone, Serialize)]
 pub struct BenchResult {
     /// The problem's name.
@@ -46,9 +46,9 @@ pub struct BenchResult {
     pub budget: u64,
     /// The algorithm's name.
     pub algorithm: String,
-    /// How many trials are in the figures.
+    /// The number of finished trials, which all other fields are computed from.
     pub trials: usize,
-    /// The best value of each trial, summarized.
+    /// Statistics of the trials' best values.
     #[serde(flatten)]
     pub summary: SummaryStatistics,
     /// The evaluations of all trials together.
@@ -57,7 +57,7 @@ pub struct BenchResult {
     pub seconds: f64,
     /// The optimizer's time per evaluation in microseconds, without the objective's.
     pub overhead_us: f64,
-    /// The best value of each trial, in the order of their seeds.
+    /// The best value of each trial, in the order of the seeds.
     pub finals: Vec<f64>,
 }
 
@@ -70,18 +70,18 @@ struct BenchTrial {
 }
 
 impl Bench {
-    /// How many trials there are in all.
+    /// The total number of trials.
     pub fn len(&self) -> usize {
         self.cells.len() * self.trials
     }
 
-    /// Whether there is nothing to try.
+    /// Whether there are no trials.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Runs all trials on `rayon`'s current threads. `finished` is called after each, from any of
-    /// them. When `cancel` is cancelled, the trials that are done make the result.
+    /// Runs all trials on `rayon`'s current threads. `finished` is called after each trial, from any
+    /// thread. When `cancel` is cancelled, the results are those of the finished trials.
     pub fn run(
         &self,
         cancel: &Cancel,
@@ -114,10 +114,10 @@ impl Bench {
 /// Why a comparison cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
-    /// A problem that is not known.
+    /// An unknown problem.
     #[error(transparent)]
     Problem(#[from] ProblemError),
-    /// A setting, or a space that an algorithm does not take.
+    /// An invalid setting, or a space that an algorithm does not support.
     #[error(transparent)]
     Optimizer(#[from] racecars::Error),
 }
@@ -180,16 +180,16 @@ impl BenchResult {
     }
 }
 
-/// What looking at the clock before and after an evaluation adds outside of what it measures.
+/// The time in seconds that reading the clock before and after an evaluation adds to the optimizer's time.
 fn clock_cost() -> f64 {
-    const LOOKS: u32 = 20_000;
+    const READINGS: u32 = 20_000;
     let start = Instant::now();
     let mut inside = Duration::ZERO;
-    for _ in 0..LOOKS {
-        let look = Instant::now();
-        inside += look.elapsed();
+    for _ in 0..READINGS {
+        let reading = Instant::now();
+        inside += reading.elapsed();
     }
-    start.elapsed().saturating_sub(inside).as_secs_f64() / f64::from(LOOKS)
+    start.elapsed().saturating_sub(inside).as_secs_f64() / f64::from(READINGS)
 }
 
 #[cfg(test)]

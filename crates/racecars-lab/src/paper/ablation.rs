@@ -1,5 +1,5 @@
 //! The ablations: Ackley on [-r, r]^n by shrinking factor gamma^(n rho), dimension and radius. Both
-//! experiments are made of the same cells; one looks across dimensions, the other across radii.
+//! experiments are made of the same cells; one compares dimensions, the other radii.
 
 use super::claims::{ClaimVerdict, Judgement, verdict};
 use super::experiment::Experiment;
@@ -9,19 +9,19 @@ use racecars_figures::heat_map::HeatMap;
 use racecars_figures::{Svg, grid, number};
 use serde::Serialize;
 
-/// Best factors that differ by no more than this are the same, by the noise of the trials.
+/// Best factors that differ by at most this count as the same, given the noise of the trials.
 const SAME: f64 = 0.02;
 
 /// An ablation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Ablation {
-    /// How many trials a cell had.
+    /// The number of trials of a cell.
     pub trials: usize,
-    /// The shrinking rates that each factor is made with.
+    /// The shrinking rates with which each factor is realized.
     pub gammas: Vec<f64>,
     /// The best factor of each dimension and radius.
     pub columns: Vec<AblationColumn>,
-    /// What holds of the paper's claims.
+    /// Whether the paper's claims hold.
     pub verdicts: Vec<ClaimVerdict>,
     /// All cells.
     #[serde(skip)]
@@ -180,8 +180,8 @@ impl Ablation {
         verdict(claim, Judgement::of(holding, maps.len()), detail)
     }
 
-    /// Whether gamma and rho matter through their factor only: how far the rates lie apart at the
-    /// best factor, beside how far the factors do.
+    /// Whether gamma and rho matter only through their factor: the spread over rates at the best factor,
+    /// next to the spread over factors.
     fn factor_is_what_counts(&self) -> ClaimVerdict {
         let mut shares = Vec::new();
         for column in &self.columns {
@@ -205,7 +205,7 @@ impl Ablation {
         verdict(claim, Judgement::of(usize::from(share < 0.25), 1), detail)
     }
 
-    /// Heat maps with the best factors joined.
+    /// Heat maps with the best factors joined by a line.
     pub(super) fn figure(&self) -> Svg {
         let maps = self.maps().into_iter().map(|(name, columns)| {
             let rows = columns.first().map_or(Vec::new(), |column| {
@@ -247,7 +247,7 @@ fn column(cells: &[AblationCell], grid: &Grid, n: usize, radius: f64) -> Option<
     Some(AblationColumn { n, radius, best_factor, best, best_gamma: best_cell.gamma, means })
 }
 
-/// The greatest less the least.
+/// The largest number minus the smallest.
 fn width(numbers: &[f64]) -> f64 {
     let low = numbers.iter().copied().fold(f64::INFINITY, f64::min);
     let high = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -262,7 +262,7 @@ fn list(numbers: &[f64]) -> String {
     shown.join(", ")
 }
 
-/// Without zeros at the end.
+/// A number without trailing zeros.
 fn trimmed(number: &str) -> String {
     number.trim_end_matches('0').to_string()
 }

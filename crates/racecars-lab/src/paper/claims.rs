@@ -1,18 +1,18 @@
-//! What holds of the paper's claims, judged from the figures and said with them.
+//! Whether the paper's claims hold in these runs, with the numbers that decide it.
 
-use super::contest::{ContestPanel, OURS, written};
+use super::contest::{ContestPanel, OURS, display_name};
 use super::experiment::Experiment;
 use racecars_figures::number;
 use serde::Serialize;
 
-/// A claim, whether it holds in these runs, and the figures that say so.
+/// A claim, whether it holds in these runs, and the numbers that decide it.
 #[derive(Debug, Clone, Serialize)]
 pub struct ClaimVerdict {
     /// The claim.
     pub claim: String,
     /// Whether it holds.
     pub judgement: Judgement,
-    /// The figures.
+    /// The numbers that decide it.
     pub detail: String,
 }
 
@@ -20,13 +20,13 @@ pub struct ClaimVerdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Judgement {
-    /// Yes.
+    /// In all cases.
     Holds,
-    /// Somewhere, and somewhere not.
+    /// In some cases, but not in all.
     HoldsInPart,
-    /// No.
+    /// In no case.
     DoesNotHold,
-    /// The runs cannot tell.
+    /// There were no cases to decide it.
     Untested,
 }
 
@@ -41,7 +41,7 @@ impl Judgement {
         }
     }
 
-    /// Of something that is so in `holding` cases of `all`.
+    /// The judgement of a claim that holds in `holding` of `all` cases.
     pub(super) fn of(holding: usize, all: usize) -> Judgement {
         match holding {
             _ if all == 0 => Judgement::Untested,
@@ -96,7 +96,7 @@ fn leads(panels: &[&ContestPanel]) -> ClaimVerdict {
                 behind.push(format!(
                     "{}: {} {} against {}",
                     panel.title(),
-                    written(&rival.algorithm),
+                    display_name(&rival.algorithm),
                     number(rival.summary.mean),
                     number(ours.summary.mean)
                 ));
@@ -112,7 +112,7 @@ fn leads(panels: &[&ContestPanel]) -> ClaimVerdict {
     verdict(claim, Judgement::of(ahead, all), detail + ".")
 }
 
-/// RACE-CARS is ahead of SRACOS, and gets earlier to where SRACOS ends.
+/// RACE-CARS has a better mean than SRACOS, and reaches the final mean of SRACOS earlier.
 fn accelerates(panels: &[&ContestPanel]) -> ClaimVerdict {
     let (mut ahead, mut all, mut details) = (0, 0, Vec::new());
     for panel in panels {
@@ -141,7 +141,7 @@ fn share(evaluations: u64, panel: &ContestPanel) -> f64 {
     evaluations as f64 / panel.budget as f64
 }
 
-/// CMA-ES has its edge on Sphere; nothing to say where it did not run.
+/// CMA-ES has an edge on Sphere; `None` if it did not run.
 fn cma_leads_on_sphere(panels: &[&ContestPanel]) -> Option<ClaimVerdict> {
     let sphere = panels.iter().find(|panel| panel.problem.ends_with("sphere"))?;
     let (cma, ours) = (sphere.entry("cma-es")?, sphere.entry(OURS)?);
@@ -155,7 +155,7 @@ fn cma_leads_on_sphere(panels: &[&ContestPanel]) -> Option<ClaimVerdict> {
     Some(verdict(claim, Judgement::of(usize::from(is_ahead), 1), detail))
 }
 
-/// Whether anything ever was in one of the paper's balls.
+/// Whether any evaluation was inside one of the paper's balls.
 fn balls_are_met(balls: &[&ContestPanel], plain: &[&ContestPanel]) -> ClaimVerdict {
     let (mut evaluations, mut inside, mut runs, mut equal) = (0u64, 0.0, 0, 0);
     for (panel, plain) in balls.iter().zip(plain) {
@@ -178,9 +178,9 @@ fn balls_are_met(balls: &[&ContestPanel], plain: &[&ContestPanel]) -> ClaimVerdi
     verdict("The printed perturbation tests discontinuity", judgement, detail)
 }
 
-/// Whether RACE-CARS and SRACOS lose nothing by the steps, and the others do.
+/// Whether steps make the results of other algorithms worse, but not those of RACE-CARS and SRACOS.
 fn of_steps(steps: &[&ContestPanel], plain: &[&ContestPanel]) -> [ClaimVerdict; 2] {
-    // So many cases, so many of them worse by the steps, and the figures.
+    // The number of cases, the number of those that are worse with steps, and the numbers behind them.
     let mut family = (0, 0, Vec::new());
     let mut others = (0, 0, Vec::new());
     for (stepped, plain) in steps.iter().zip(plain) {
@@ -197,7 +197,7 @@ fn of_steps(steps: &[&ContestPanel], plain: &[&ContestPanel]) -> [ClaimVerdict; 
             if is_worse {
                 side.2.push(format!(
                     "{} on {}: {} to {}",
-                    written(&entry.algorithm),
+                    display_name(&entry.algorithm),
                     plain.title(),
                     number(without.mean),
                     number(with.mean)

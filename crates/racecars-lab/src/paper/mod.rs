@@ -3,9 +3,9 @@
 //! "RACE-CARS", *RAndomized CoordinatE Classifying And Region Shrinking*; the settings are those of its
 //! section "On Synthetic Functions" and of its appendix.
 //!
-//! - [`Paper`] says which experiments to run, at which [`PaperScale`], and where the files go
-//! - `contest`, `table1` and `ablation`: what came of the three kinds of experiment
-//! - `claims`: what holds of what the paper says
+//! - [`Paper`]: which experiments to run, at which [`PaperScale`], and where the files go
+//! - `contest`, `table1` and `ablation`: the results of the three kinds of experiment
+//! - `claims`: which of the paper's claims hold
 //! - `tables`, `pictures`, `report` and `summary`: the CSV files, the figures and the pages
 
 mod ablation;
@@ -34,27 +34,27 @@ use racecars_figures::{files, page};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::path::PathBuf;
 
-/// What to reproduce.
+/// A reproduction of the paper's experiments.
 #[derive(Debug, Clone)]
 pub struct Paper {
     /// The experiments.
     pub experiments: Vec<Experiment>,
-    /// How large they are.
+    /// Their scale.
     pub scale: PaperScale,
-    /// How many trials every cell has, instead of the experiment's own number.
+    /// The number of trials of every cell, instead of the experiment's default.
     pub trials: Option<usize>,
     /// Where the files go.
     pub directory: PathBuf,
 }
 
-/// What came of the experiments. As JSON, an object with a key for each.
+/// The results of the experiments. As JSON, an object with a key for each.
 #[derive(Debug, Clone)]
 pub struct PaperFindings {
-    /// The experiments, in the order asked for.
+    /// The experiments in the given order, with their results.
     pub experiments: Vec<(Experiment, Finding)>,
 }
 
-/// What came of one experiment.
+/// The results of one experiment.
 #[derive(Debug, Clone, serde::Serialize)]
 #[serde(untagged)]
 pub enum Finding {
@@ -67,7 +67,7 @@ pub enum Finding {
 }
 
 impl Paper {
-    /// Runs the trials on `rayon`'s current threads, and writes tables, figures and `report.html`.
+    /// Runs the missing trials on `rayon`'s current threads, and writes tables, figures and `report.html`.
     /// `finished` is called after each trial, from any thread.
     pub fn run(
         &self,
@@ -87,7 +87,7 @@ impl Paper {
         Ok(Completion::Done(findings))
     }
 
-    /// Where the page is.
+    /// The path of the page.
     pub fn report(&self) -> PathBuf {
         self.directory.join("report.html")
     }
@@ -182,7 +182,7 @@ impl Serialize for PaperFindings {
 }
 
 impl Finding {
-    /// What holds of the paper's claims.
+    /// Whether the paper's claims hold.
     pub fn verdicts(&self) -> &[ClaimVerdict] {
         match self {
             Finding::Contest(contest) => &contest.verdicts,
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_tour_gives_one_page_with_all_figures_that_refers_to_nothing_else() {
+    fn all_experiments_give_one_page_with_all_figures_and_no_external_references() {
         let directory = tempfile::tempdir().unwrap();
         let (findings, trials) = run(directory.path().into(), &Experiment::ALL);
         assert!(trials > 100);
@@ -230,7 +230,7 @@ mod tests {
         assert!(page.contains("zo-adam follows gradients") && page.contains("holds"));
         assert!(!page.contains("NaN"));
 
-        // The same again is the same, without running anything.
+        // A second run gives the same results without running any trial.
         let (again, trials) = run(directory.path().into(), &Experiment::ALL);
         assert_eq!(trials, 0);
         assert_eq!(page, std::fs::read_to_string(directory.path().join("report.html")).unwrap());

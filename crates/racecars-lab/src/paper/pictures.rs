@@ -1,12 +1,12 @@
 //! The figures of an experiment.
 
 use super::Finding;
-use super::contest::{Contest, ContestEntry, ContestPanel, OURS, written};
+use super::contest::{Contest, ContestEntry, ContestPanel, OURS, display_name};
 use super::experiment::Experiment;
 use racecars_figures::curves::{Chart, Curve, CurvePoint, Style};
 use racecars_figures::{Svg, grid, number};
 
-/// The figures, as (file name without ending, drawing).
+/// The figures as (file name without extension, drawing).
 pub(super) fn of(experiment: Experiment, finding: &Finding) -> Vec<(String, Svg)> {
     let name = experiment.name().to_string();
     match finding {
@@ -49,7 +49,7 @@ fn curves<'a>(
 
 fn chart(panel: &ContestPanel) -> Svg {
     let curve = |entry: &ContestEntry| Curve {
-        label: format!("{} {}", written(&entry.algorithm), number(entry.summary.mean)),
+        label: format!("{} {}", display_name(&entry.algorithm), number(entry.summary.mean)),
         style: style(&entry.algorithm),
         samples: thinned(&entry.curve()),
     };
@@ -63,14 +63,14 @@ fn chart(panel: &ContestPanel) -> Svg {
     .draw()
 }
 
-/// Every other sample, which is a few pixels apart, and the last.
+/// Every other point, including the last: the points are then a few pixels apart.
 fn thinned(samples: &[CurvePoint]) -> Vec<CurvePoint> {
     let mut thinned: Vec<CurvePoint> = samples.iter().rev().step_by(2).copied().collect();
     thinned.reverse();
     thinned
 }
 
-/// Colours of Okabe and Ito, which people of all kinds of sight tell apart; dashes besides.
+/// The colour-blind safe palette of Okabe and Ito, with dashes in addition.
 fn style(algorithm: &str) -> Style {
     let (color, dash) = match algorithm {
         OURS => return Style { color: "#d55e00", width: 2.6, dash: "" },

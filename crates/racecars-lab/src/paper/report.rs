@@ -1,16 +1,15 @@
-//! The page: what the paper says, what came out here, and whether the one holds in the other. One
-//! file without references to others; no times and no paths, so that the same command gives the same
-//! page on every machine. It is put together from the sections that commands have kept.
+//! The section of the page on synthetic functions: the paper's claims, our results, and whether the claims
+//! hold. It has no times and no paths, so that the same command gives the same page on every machine.
 
 use super::ablation::Ablation;
 use super::claims::{ClaimVerdict, Judgement};
-use super::contest::{Contest, ContestEntry, ContestPanel, written};
+use super::contest::{Contest, ContestEntry, ContestPanel, display_name};
 use super::experiment::Experiment;
 use super::table1::{Table1, Table1Cell};
 use super::{Finding, Paper, PaperScale};
 use racecars_figures::{Svg, escape, number};
 
-/// An experiment, what came of it, and its figures by name.
+/// An experiment, its results, and its figures by name.
 pub(super) type Section<'a> = (Experiment, &'a Finding, Vec<(String, Svg)>);
 
 /// The experiments on synthetic functions, as a section.
@@ -132,7 +131,7 @@ fn contest_tables(experiment: Experiment, contest: &Contest) -> String {
     text + &absent.map(|line| format!("<p>{}</p>\n", escape(&line))).collect::<String>()
 }
 
-/// The means with and without jumps beside each other.
+/// The means with and without jumps, side by side.
 fn jumps_table(contest: &Contest) -> String {
     let find = |name: &str| contest.panels.iter().find(|panel| panel.problem == name);
     let mut rows = String::new();
@@ -151,7 +150,7 @@ fn jumps_table(contest: &Contest) -> String {
             rows += &format!(
                 "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
                 plain.title(),
-                written(&entry.algorithm),
+                display_name(&entry.algorithm),
                 number(entry.summary.mean),
                 mean(balls),
                 share(balls),
@@ -182,7 +181,7 @@ fn panel_table(panel: &ContestPanel) -> String {
         format!(
             "<tr{class}><td>{}</td><td>{} ± {}</td><td>{}</td><td>{}</td><td>{}</td><td>{beaten}</td>\
              <td>{reached}</td></tr>\n",
-            written(&entry.algorithm),
+            display_name(&entry.algorithm),
             number(summary.mean),
             number(summary.std),
             number(summary.median),

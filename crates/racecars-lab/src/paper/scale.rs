@@ -1,20 +1,20 @@
-//! The settings of every experiment, in full as in the paper, and in a quick version.
+//! The settings of every experiment: in full, as in the paper, and in a quick version.
 
 use super::experiment::Experiment;
 
-/// How large the experiments are.
+/// The scale of the experiments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PaperScale {
     /// As in the paper.
     Full,
-    /// All of it in about a minute: fewer trials, smaller dimensions, coarser grids.
+    /// Everything in about a minute: fewer trials, smaller dimensions, coarser grids.
     Quick,
-    /// So small that tests can run it all.
+    /// Small enough for tests.
     #[cfg(test)]
     Tiny,
 }
 
-/// A problem on which algorithms meet.
+/// A problem on which algorithms are compared.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Arena {
     pub(super) problem: String,
@@ -36,11 +36,11 @@ pub(super) struct Grid {
 
 /// The functions of the paper's figures.
 pub(super) const FUNCTIONS: [&str; 4] = ["ackley", "levy", "rastrigin", "sphere"];
-/// The algorithms of the paper's figures, by the names they are called by here.
+/// The algorithms of the paper's figures, by their names in this library.
 pub(super) const ALGORITHMS: [&str; 5] = ["race-cars", "sracos", "zo-adam", "de", "cma-es"];
 
 impl PaperScale {
-    /// How many trials a cell has.
+    /// The number of trials of a cell.
     pub fn trials(self, experiment: Experiment) -> usize {
         let is_figure = !matches!(
             experiment,

@@ -1,4 +1,4 @@
-//! Table 1: Ackley on [-10, 10]^n by shrinking frequency and dimension, beside the 510 published
+//! Table 1: Ackley on [-10, 10]^n by shrinking frequency and dimension, next to the 510 published
 //! cells.
 
 use super::claims::{ClaimVerdict, Judgement, verdict};
@@ -12,32 +12,33 @@ use serde::Serialize;
 /// The published cells, transcribed from the paper: `rho,n,mean,std`.
 const PUBLISHED: &str = include_str!("../../data/table1.csv");
 const GAMMA: f64 = 0.95;
-/// A cell is worse than published if it is by more than this and two published standard deviations.
+/// A cell is worse than published if its mean exceeds the published one by more than this plus two
+/// published standard deviations.
 const SLACK: f64 = 0.5;
 
-/// Table 1, ours beside the published one.
+/// Table 1, ours next to the published one.
 #[derive(Debug, Clone, Serialize)]
 pub struct Table1 {
-    /// How many trials a cell had.
+    /// The number of trials of a cell.
     pub trials: usize,
     /// Spearman's rank correlation of our means with the published ones.
     pub spearman: f64,
-    /// The mean of ours less published.
+    /// The mean difference of our means and the published ones.
     pub mean_difference: f64,
     /// The best cell of each dimension.
     pub columns: Vec<Table1Column>,
-    /// How many cells are worse than published by more than 0.5 + 2 published standard deviations.
+    /// The number of cells worse than published by more than 0.5 + 2 published standard deviations.
     pub worse_cells: usize,
     /// Those cells.
     pub worse: Vec<Table1Cell>,
-    /// What holds of the paper's claims.
+    /// Whether the paper's claims hold.
     pub verdicts: Vec<ClaimVerdict>,
     /// All cells, in the order of the published file.
     #[serde(skip)]
     pub cells: Vec<Table1Cell>,
 }
 
-/// The best cell of a dimension; of equal ones, that of the least rho.
+/// The best cell of a dimension; on a tie, that of the smallest rho.
 #[derive(Debug, Clone, Serialize)]
 pub struct Table1Column {
     /// The dimension.
@@ -147,7 +148,7 @@ impl Table1 {
             (low, high)
         };
         let (ours, theirs) = (range(&products), range(&published));
-        // Over the tenfold range of n, a factor of two is constant.
+        // Since n varies by a factor of ten, a factor of two counts as constant.
         let is_constant = ours.1 <= 2.0 * ours.0;
         vec![
             verdict(

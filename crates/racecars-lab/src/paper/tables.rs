@@ -7,10 +7,10 @@ use super::table1::Table1;
 use super::{ContestPanel, Finding};
 use racecars_figures::statistics::{SummaryStatistics, quantile};
 
-/// Of the checkpoints of a curve, every how many are in the file of single trials.
+/// The file of single trials has every n-th checkpoint of a curve.
 const THINNING: usize = 4;
 
-/// The files, as (name, content).
+/// The files as (name, content).
 pub(super) fn of(experiment: Experiment, finding: &Finding) -> Vec<(String, String)> {
     let name = |part: &str| format!("{}-{part}.csv", experiment.name());
     match finding {
@@ -29,7 +29,7 @@ pub(super) fn of(experiment: Experiment, finding: &Finding) -> Vec<(String, Stri
     }
 }
 
-/// Lines under a heading.
+/// A CSV file from its heading and lines.
 fn csv(heading: &str, lines: impl IntoIterator<Item = String>) -> String {
     let mut text = format!("{heading}\n");
     for line in lines {
@@ -98,7 +98,7 @@ fn contest_trials(contest: &Contest) -> String {
     for panel in &contest.panels {
         for entry in &panel.algorithms {
             for (seed, trial) in entry.trials.iter().enumerate() {
-                // Counted from the end, so that the last is there.
+                // Counted from the end, so that the last checkpoint is included.
                 let places = (0..trial.bests.len()).rev().step_by(THINNING);
                 let mut places: Vec<usize> = places.collect();
                 places.reverse();

@@ -1,12 +1,13 @@
-//! The suite by which a default is judged: a candidate beside the best single algorithm of each cell,
+//! The suite by which a default is judged: a candidate next to the best single algorithm of each cell,
 //! on many functions, dimensions and budgets.
 //!
-//! A good default need not be the best anywhere, but must be near it everywhere: hence ratios to the
-//! best single algorithm, whichever that is, and their geometric mean, spread and worst.
+//! A good default need not be the best anywhere, but must be near the best everywhere. So the suite
+//! computes ratios to the best single algorithm of each cell, and their geometric mean, spread and worst.
 //!
-//! - [`Suite`] says what is run
-//! - [`SuiteFunction`] and [`Half`]: on what; settings are chosen on one half and reported on the other
-//! - [`Standing`]: what came of it
+//! - [`Suite`]: what to run
+//! - [`SuiteFunction`] and [`Half`]: the functions; settings are chosen on one half, and results reported
+//!   on the other
+//! - [`Standing`]: the results
 
 mod functions;
 mod standing;
@@ -22,7 +23,7 @@ use racecars::{Budget, Cancel};
 use racecars_figures::files::{self, FileError};
 use std::path::PathBuf;
 
-/// The single algorithms: all of ours that learn, but RACOS, which SRACOS replaces.
+/// The single algorithms: all of this library that learn, except RACOS, which SRACOS replaces.
 pub const SINGLES: [&str; 7] =
     ["race-cars", "sracos", "cma-es", "sep-cma-es", "l-shade", "de", "zo-adam"];
 /// The dimensions of the whole suite.
@@ -36,16 +37,16 @@ pub const QUICK_DIMS: [usize; 2] = [20, 50];
 /// Its number of seeds.
 pub const QUICK_SEEDS: usize = 5;
 
-/// The most dimensions for CMA-ES as a single algorithm: at n = 1000 a trial takes minutes, of which
-/// nearly all is decompositions of its matrix.
-const MOST_FOR_CMA_ES: usize = 200;
+/// The largest dimension for CMA-ES as a single algorithm: at n = 1000 a trial takes minutes, nearly all
+/// of it eigendecompositions.
+const MAX_CMA_ES_DIM: usize = 200;
 
-/// What to run.
+/// A run of the suite.
 #[derive(Debug, Clone)]
 pub struct Suite {
     /// The algorithm that is judged.
     pub candidate: String,
-    /// The algorithms it is compared with; itself is left out.
+    /// The algorithms it is compared with; the candidate itself is left out.
     pub singles: Vec<String>,
     /// The functions.
     pub functions: Vec<SuiteFunction>,
@@ -53,19 +54,19 @@ pub struct Suite {
     pub dims: Vec<usize>,
     /// The budgets.
     pub budgets: Vec<Budget>,
-    /// How many seeds; each is a trial's, and its problem's.
+    /// The number of seeds. Each is the seed of a trial and of its problem.
     pub seeds: usize,
-    /// Where trials are kept and tables are written.
+    /// Where trials are saved and tables are written.
     pub directory: PathBuf,
 }
 
-/// Why a suite is not run.
+/// Why a suite cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
-    /// What went wrong with the trials.
+    /// An error of the trials.
     #[error(transparent)]
     Trials(#[from] TrialsError),
-    /// There is nothing to compare.
+    /// There are no other algorithms to compare with.
     #[error(
         "there is nothing to compare {candidate} with: no other algorithm takes one of the problems"
     )]
@@ -84,11 +85,11 @@ struct SuiteCell {
 }
 
 impl Suite {
-    /// Runs what is not on disk yet, on `rayon`'s current threads, and writes `cells.csv` and
+    /// Runs the trials that are not on disk yet, on `rayon`'s current threads, and writes `cells.csv` and
     /// `results.json`. `finished` is called after each trial, from any thread.
     ///
-    /// The trials of single algorithms are found again as long as a probe of the algorithm gives the
-    /// same values; those of the candidate, which is being worked on, only by the same build.
+    /// Saved trials of single algorithms are used as long as a probe of the algorithm gives the same
+    /// values; those of the candidate, which is being worked on, only by the same build.
     pub fn run(
         &self,
         cancel: &Cancel,
@@ -140,7 +141,7 @@ impl Suite {
 
     fn single_cells(&self, place: SuiteCell) -> Vec<Cell> {
         let others = self.singles.iter().filter(|name| **name != self.candidate);
-        let is_cheap = |cell: &Cell| cell.algorithm != "cma-es" || cell.dim <= MOST_FOR_CMA_ES;
+        let is_cheap = |cell: &Cell| cell.algorithm != "cma-es" || cell.dim <= MAX_CMA_ES_DIM;
         let cells = others.map(|name| place.cell(name));
         cells.filter(|cell| is_cheap(cell) && takes(cell)).collect()
     }
@@ -176,12 +177,12 @@ impl SuiteCell {
     }
 }
 
-/// Whether the algorithm takes the problem, which does not depend on the dimension.
+/// Whether the algorithm supports the problem's space, which does not depend on the dimension.
 fn takes(cell: &Cell) -> bool {
     Cell { dim: cell.dim.min(4), ..cell.clone() }.taken().is_ok()
 }
 
-/// What tells this build of the program from others.
+/// A fingerprint of this build of the program.
 fn build() -> Result<String, TrialsError> {
     let path = std::env::current_exe().unwrap_or_default();
     let program = std::fs::read(&path).map_err(|source| FileError::reading(&path, source))?;
@@ -223,7 +224,7 @@ mod tests {
     fn another_candidate_finds_the_trials_of_the_single_algorithms() {
         let directory = tempfile::tempdir().unwrap();
         let (first, trials) = run(&suite(directory.path(), "sracos"));
-        // zo-adam does not take integers: 4 cells of the candidate, 10 of single algorithms.
+        // zo-adam does not support integers: 4 cells of the candidate, 10 of single algorithms.
         assert_eq!((first.cells.len(), trials), (4, 14 * 3));
         assert_eq!(run(&suite(directory.path(), "sracos")).1, 0);
         let (second, trials) = run(&suite(directory.path(), "quasi-random"));

@@ -1,12 +1,12 @@
-//! What came of the suite: the candidate beside the best single algorithm, cell by cell and in all.
+//! The results of the suite: the candidate next to the best single algorithm, by cell and overall.
 
 use super::functions::SuiteFunction;
 use racecars::Budget;
 use serde::Serialize;
 
-/// Gaps below this count as this: nobody needs them smaller.
+/// Smaller gaps count as this one: a better value has no practical use.
 const LEAST_GAP: f64 = 1e-8;
-/// A cell counts as near the best single up to this ratio.
+/// A cell with at most this ratio counts as near the best single algorithm.
 pub const NEAR: f64 = 1.5;
 
 /// The candidate and the single algorithms on a function in a dimension with a budget.
@@ -20,13 +20,13 @@ pub struct CellComparison {
     pub budget: String,
     /// The budget in evaluations.
     pub evaluations: u64,
-    /// The candidate's median over the seeds of the value minus the least.
+    /// The candidate's median gap to the optimum over the seeds.
     pub candidate: f64,
     /// The best single algorithm.
     pub best_single: String,
     /// Its median.
     pub best: f64,
-    /// The candidate's median by the best single's.
+    /// The candidate's median divided by the best single algorithm's.
     pub ratio: f64,
     /// The medians of all single algorithms that took part.
     pub singles: Vec<MedianGap>,
@@ -37,43 +37,44 @@ pub struct CellComparison {
 pub struct MedianGap {
     /// The algorithm.
     pub algorithm: String,
-    /// The median over the seeds of the value minus the least; at least 1e-8.
+    /// The median gap to the optimum over the seeds; at least 1e-8.
     pub gap: f64,
 }
 
 /// Ratios to the best single algorithm, over many cells.
 #[derive(Debug, Clone, Serialize)]
 pub struct RatioSummary {
-    /// How many cells.
+    /// The number of cells.
     pub cells: usize,
     /// The geometric mean of the ratios.
     pub geometric_mean: f64,
-    /// The same where ratios below 1 count as 1: gains in some cells do not hide losses in others.
+    /// The geometric mean with ratios below 1 counted as 1, so that gains in some cells do not hide losses
+    /// in others.
     pub mean_loss: f64,
     /// The share of cells with a ratio of at most [`NEAR`].
     pub share_near: f64,
     /// The greatest ratio.
     pub worst: f64,
-    /// Where that is.
+    /// The cell with that ratio.
     pub worst_cell: String,
 }
 
-/// A summary of some of the cells, or of one algorithm.
+/// A summary of a group of cells, or of one algorithm.
 #[derive(Debug, Clone, Serialize)]
 pub struct SummaryGroup {
-    /// Which.
+    /// The name of the group or algorithm.
     pub name: String,
     /// The summary.
     #[serde(flatten)]
     pub summary: RatioSummary,
 }
 
-/// What came of the suite.
+/// The results of the suite.
 #[derive(Debug, Clone, Serialize)]
 pub struct Standing {
     /// The candidate's name.
     pub candidate: String,
-    /// How many seeds are in the medians.
+    /// The number of seeds that the medians are over.
     pub seeds: usize,
     /// The cells.
     pub cells: Vec<CellComparison>,
@@ -85,12 +86,12 @@ pub struct Standing {
     pub by_dim: Vec<SummaryGroup>,
     /// The candidate by function.
     pub by_function: Vec<SummaryGroup>,
-    /// What it would be to always take one of the single algorithms, over the cells that it was in.
+    /// Each single algorithm as if it were the candidate, over the cells it took part in.
     pub singles: Vec<SummaryGroup>,
 }
 
 impl MedianGap {
-    /// An algorithm's median of these values, which are gaps because all optima are 0.
+    /// The median of an algorithm's final values, which are gaps because all optima are 0.
     pub(super) fn of(algorithm: &str, values: &[f64]) -> Option<MedianGap> {
         let median = racecars_figures::statistics::SummaryStatistics::of(values)?.median;
         Some(MedianGap { algorithm: algorithm.to_string(), gap: median.max(LEAST_GAP) })
@@ -126,7 +127,7 @@ impl CellComparison {
 }
 
 impl RatioSummary {
-    /// The summary of these cells with a ratio for each; `None` of none.
+    /// The summary of cells with a ratio for each; `None` if there are none.
     fn of<'a>(ratios: impl Iterator<Item = (&'a CellComparison, f64)>) -> Option<RatioSummary> {
         let ratios: Vec<(&CellComparison, f64)> = ratios.collect();
         let (worst_cell, worst) = *ratios.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -148,7 +149,7 @@ impl RatioSummary {
 }
 
 impl Standing {
-    /// `None` of no cells.
+    /// `None` if there are no cells.
     pub(super) fn of(
         candidate: String,
         seeds: usize,

@@ -2,10 +2,10 @@
 //! at length, and figures.
 //!
 //! The question is how many queries find, with probability at least 1 - delta, a point of the target
-//! Omega_eps = { x : f(x) - f* <= eps }. With |.| the measure relative to the whole space, what is
-//! assumed is that each hypothesis, the box that is drawn from, holds at least the share eta of the
-//! target (which is then "eta-shattered", Definition 4). A region that has been shrunk too often
-//! cannot, see [`Bounds::exhausted_failure`].
+//! Omega_eps = { x : f(x) - f* <= eps }. |.| is the measure relative to the whole space. The assumption is
+//! that each hypothesis, the box that points are drawn from, holds at least the share eta of the target
+//! (which is then "eta-shattered", Definition 4). A region that has been shrunk too often cannot, see
+//! [`Bounds::exhausted_failure`].
 //!
 //! - [`mod@bounds`]: the bounds of Theorems 2 and 3 as formulas, printed and corrected
 //! - [`measured`]: a run of RACE-CARS in which eta, the region and the paper's sufficient condition are
@@ -21,8 +21,8 @@
 //! # Ok::<(), racecars_lab::theory::TheoryError>(())
 //! ```
 //!
-//! The theorems are about drawing uniformly from the hypothesis. The optimizers here, as those of the
-//! published runs, redraw a few coordinates of a good point instead, which no bound covers.
+//! The theorems assume uniform draws from the hypothesis. The optimizers here, like those of the published
+//! runs, redraw a few coordinates of a good point instead, which no bound covers.
 
 pub mod bounds;
 pub mod measured;

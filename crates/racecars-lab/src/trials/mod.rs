@@ -1,9 +1,9 @@
-//! Trials of cells, side by side on all cores, and kept on disk as soon as they are done: an experiment
-//! that was interrupted goes on where it was.
+//! Trials of cells, in parallel on all cores, and saved on disk as soon as they are done: an interrupted
+//! experiment resumes where it was.
 //!
-//! - `cell`: what is tried, and a trial of it
-//! - `store`: what is kept
-//! - `work`: running what is missing
+//! - `cell`: an algorithm on a problem, and a trial of it
+//! - `store`: the saved trials
+//! - `work`: running the missing trials
 
 mod cell;
 mod store;
@@ -18,13 +18,13 @@ pub(crate) use work::{TrialResults, run as run_trials};
 use racecars_figures::files::FileError;
 use racecars_problems::ProblemError;
 
-/// Why the experiments cannot be run.
+/// Why an experiment cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialsError {
-    /// A problem that is not known.
+    /// An unknown problem.
     #[error(transparent)]
     Problem(#[from] ProblemError),
-    /// A setting, or a space that an algorithm does not take.
+    /// An invalid setting, or a space that an algorithm does not support.
     #[error(transparent)]
     Optimizer(#[from] racecars::Error),
     /// A file that cannot be read or written.

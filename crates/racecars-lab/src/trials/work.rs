@@ -1,4 +1,4 @@
-//! Running the trials of all cells side by side, and keeping what is done.
+//! Running the trials of all cells in parallel, and saving those that are done.
 
 use super::TrialsError;
 use super::cell::{Cell, CellTrial};
@@ -7,16 +7,16 @@ use racecars::Cancel;
 use rayon::prelude::*;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How far the work is, after a trial.
+/// The progress of an experiment after a trial.
 #[derive(Debug, Clone, Copy)]
 pub struct TrialProgress<'a> {
-    /// The share of the work that is done, from 0 to 1, by how long things take.
+    /// The share of the work that is done, from 0 to 1, by estimated time.
     pub share: f64,
-    /// The trials done now.
+    /// The number of trials done in this run.
     pub trials: usize,
-    /// The trials there are to do; those found on disk are not among them.
+    /// The number of trials to do in this run, without those found on disk.
     pub of: usize,
-    /// The cell of the trial.
+    /// The cell of the trial just done.
     pub cell: &'a Cell,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct TrialResults {
 }
 
 impl TrialResults {
-    /// The first `count` trials of a cell; fewer if it was not asked for.
+    /// The first `count` trials of a cell; fewer if fewer were run.
     pub(crate) fn of(&self, cell: &Cell, count: usize) -> &[CellTrial] {
         let found = self.cells.iter().find(|(known, _)| known == cell);
         found.map_or(&[], |(_, trials)| &trials[..count.min(trials.len())])
@@ -48,15 +48,15 @@ pub enum Completion<T> {
     },
 }
 
-/// A cell whose trials are being run.
+/// A cell and its trials while they are being run.
 struct CellWork {
     cell: Cell,
     wanted: usize,
     trials: Mutex<Vec<Option<CellTrial>>>,
 }
 
-/// Runs so many trials of each of these cells, on `rayon`'s current threads, except those that are in
-/// the store already. `finished` is called after each, from any thread.
+/// Runs the given number of trials of each cell on `rayon`'s current threads, except those that are
+/// already in the store. `finished` is called after each trial, from any thread.
 pub(crate) fn run(
     cells: Vec<(Cell, usize)>,
     store: &Store,
@@ -105,7 +105,7 @@ pub(crate) fn run(
     Ok(Completion::Done(TrialResults { cells: results.collect() }))
 }
 
-/// Keeps the trials that are done of cells that are not.
+/// Saves the finished trials of unfinished cells.
 fn interrupted(desks: &[CellWork], store: &Store) -> Result<Completion<TrialResults>, TrialsError> {
     let (mut kept, mut of) = (0, 0);
     for desk in desks {
@@ -124,7 +124,7 @@ impl CellWork {
         self.trials.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The trials to do, as (cell, seed).
+    /// The trials still to do, as (cell, seed).
     fn missing(&self) -> impl Iterator<Item = (&CellWork, usize)> {
         let trials = self.lock();
         let missing: Vec<usize> =
@@ -132,7 +132,7 @@ impl CellWork {
         missing.into_iter().map(move |seed| (self, seed))
     }
 
-    /// Takes a trial in, and keeps the cell if it was the last.
+    /// Adds a trial, and saves the cell if it was the last one.
     fn put(&self, seed: usize, trial: CellTrial, store: &Store) -> Result<(), TrialsError> {
         let mut trials = self.lock();
         trials[seed] = Some(trial);

@@ -1,39 +1,38 @@
-//! The mean, over the random shrinks, of the probability to miss the target: what the proof of
-//! Theorem 3 needs and replaces by something smaller.
+//! The mean, over the random shrinks, of the probability of missing the target: the proof of Theorem 3
+//! needs it and replaces it by something smaller.
 //!
-//! The number of shrinks K is a Markov chain that goes up by one with probability rho. With v_k the
-//! probability to have shrunk k times and missed so far (or rather a bound on it), a step is
-//! v_k <- exp(-h_k) ((1 - rho) v_k + rho v_(k-1)). From some k on h_k stays the same, since draws
-//! cannot do better than always hit, so the chain is finite; its last state is never left.
+//! The number of shrinks K is a Markov chain that goes up by one with probability rho. With v_k a bound on
+//! the probability of having shrunk k times and missed so far, a step is
+//! v_k <- exp(-h_k) ((1 - rho) v_k + rho v_(k-1)). From some k on h_k is constant, since a draw cannot do
+//! better than hit, so the chain is finite, and its last state is absorbing.
 //!
-//! Where that would be too many steps, they are taken in blocks, and a block's shrinks count only at
-//! its end, at most `WIDTH` of them. More shrinks are never worse, so it stays a bound, off by at most
-//! a block or so.
+//! If there are too many steps, they are taken in blocks. The shrinks of a block count only at its end, at
+//! most `BLOCK_SHRINKS` of them. More shrinks are never worse, so the result is still a bound, off by
+//! about a block at most.
 
-use super::queries::{EXACT, Queries};
+use super::queries::{MAX_EXACT, Queries};
 use super::setting::BoundSetting;
 
-/// How many multiplications are worth it.
-const WORK: f64 = 1e7;
-/// How many shrinks of a block count.
-const WIDTH: usize = 6;
-/// Below so many blocks the result would be too coarse.
-const LEAST_BLOCKS: f64 = 200.0;
+/// The maximum number of multiplications.
+const MAX_MULTIPLICATIONS: f64 = 1e7;
+/// The maximum number of shrinks of a block that count.
+const BLOCK_SHRINKS: usize = 6;
+/// With fewer blocks the result would be too coarse.
+const MIN_BLOCKS: f64 = 200.0;
 
 pub(super) struct Chain {
-    /// How many steps are taken at once.
+    /// The number of steps of a block.
     block: f64,
-    /// How many of these blocks there are in the steps asked for.
+    /// The number of blocks in the given steps.
     blocks: f64,
     /// exp(-h_k) to the power of the block, for each k.
     missing: Vec<f64>,
-    /// The probability of 0, 1, ... shrinks in a block, those beyond counted with the last.
+    /// The probability of 0, 1, ... shrinks in a block; more shrinks count as the last number.
     shrinks: Vec<f64>,
 }
 
 impl Chain {
-    /// The chain for up to so many `steps`; `None` if it would take too long or there is nothing
-    /// random about it.
+    /// The chain for up to `steps` steps; `None` if it would take too long or has no random shrinks.
     pub(super) fn new(setting: &BoundSetting, steps: f64) -> Option<Chain> {
         let BoundSetting { eta, lambda, gamma, rho, dimension, ln_target, .. } = *setting;
         if lambda * eta == 0.0 || rho == 0.0 || !steps.is_finite() {
@@ -42,14 +41,14 @@ impl Chain {
         let ln_held = eta.ln() + ln_target;
         let ln_shrink = dimension as f64 * gamma.ln();
         let states = (ln_held / ln_shrink).ceil() + 1.0;
-        if states > WORK {
+        if states > MAX_MULTIPLICATIONS {
             return None;
         }
-        let exact_blocks = WORK / (2.0 * states);
-        let (block, width) = match WORK / (states * WIDTH as f64) {
+        let exact_blocks = MAX_MULTIPLICATIONS / (2.0 * states);
+        let (block, width) = match MAX_MULTIPLICATIONS / (states * BLOCK_SHRINKS as f64) {
             _ if steps <= exact_blocks => (1.0, 1),
-            blocks if blocks < LEAST_BLOCKS => return None,
-            blocks => ((steps / blocks).ceil(), WIDTH),
+            blocks if blocks < MIN_BLOCKS => return None,
+            blocks => ((steps / blocks).ceil(), BLOCK_SHRINKS),
         };
         let missing = |k: usize| (-block * setting.hits_after(k as f64)).exp();
         Some(Chain {
@@ -60,8 +59,8 @@ impl Chain {
         })
     }
 
-    /// The least number of steps after which the probability to have missed is at most `delta`, if
-    /// it is among those asked for.
+    /// The least number of steps after which the probability of having missed is at most `delta`; `None`
+    /// if it is above the steps of the chain.
     pub(super) fn least_steps(&self, delta: f64) -> Option<Queries> {
         let mut walk = Walk::new(self);
         let mut blocks = 0.0;
@@ -74,12 +73,12 @@ impl Chain {
         }
         let steps = blocks * self.block;
         Some(match steps {
-            small if small < EXACT as f64 => Queries::Count(small as u64),
+            small if small < MAX_EXACT as f64 => Queries::Count(small as u64),
             large => Queries::Log(large.ln()),
         })
     }
 
-    /// The probability to have missed after so many steps; steps short of a block do not count.
+    /// The probability of having missed after `steps` steps, rounded down to whole blocks.
     pub(super) fn failure(&self, steps: u64) -> f64 {
         let mut walk = Walk::new(self);
         for _ in 0..(steps as f64 / self.block) as u64 {
@@ -91,7 +90,7 @@ impl Chain {
 
 struct Walk<'a> {
     chain: &'a Chain,
-    /// The probability to have shrunk k times and missed.
+    /// The probability of having shrunk k times and missed.
     v: Vec<f64>,
 }
 
@@ -107,7 +106,7 @@ impl Walk<'_> {
     }
 
     fn step(&mut self) {
-        // A single step shrinks first and draws then; a block counts its shrinks at its end.
+        // A single step shrinks first and then draws; a block counts its shrinks at its end.
         if self.chain.block == 1.0 {
             self.shrink();
             self.draw();
@@ -124,7 +123,7 @@ impl Walk<'_> {
     fn shrink(&mut self) {
         let shrinks = &self.chain.shrinks;
         let last = self.v.len() - 1;
-        // From the top down, so that what is read is still the old one. The last k stays.
+        // From the top down, so that the values read are still the old ones. The last state is absorbing.
         let mut tail = 1.0;
         let mut arriving = self.v[last];
         for (up, share) in shrinks.iter().enumerate().take(last + 1) {
@@ -141,7 +140,7 @@ impl Walk<'_> {
     }
 }
 
-/// The probability of 0, 1, .., `width` successes in `count` trials, those beyond with the last.
+/// The probability of 0, 1, .., `width` successes in `count` trials; more successes count as `width`.
 fn binomial(count: f64, rho: f64, width: usize) -> Vec<f64> {
     if rho == 1.0 {
         let sure = width.min(count as usize);
@@ -214,7 +213,7 @@ mod tests {
         let fine = Chain::new(&setting, 10.0).unwrap();
         let coarse = Chain { block: 8.0, ..Chain::new(&setting, 10.0).unwrap() };
         let missing = coarse.missing.iter().map(|m| m.powf(8.0)).collect();
-        let coarse = Chain { missing, shrinks: binomial(8.0, 0.05, WIDTH), ..coarse };
+        let coarse = Chain { missing, shrinks: binomial(8.0, 0.05, BLOCK_SHRINKS), ..coarse };
         let shorter = exact(coarse, 3600 / 8);
         let (truth, earlier) = (fine.failure(3600), fine.failure(3580));
         assert!(truth < shorter && shorter < earlier, "{truth} {shorter} {earlier}");
@@ -224,7 +223,7 @@ mod tests {
     #[test]
     fn the_shares_of_shrinks_add_up() {
         for (count, rho) in [(1.0, 0.3), (5.0, 0.2), (1e6, 1e-7), (3.0, 1.0), (1e3, 0.9)] {
-            let shares = binomial(count, rho, WIDTH);
+            let shares = binomial(count, rho, BLOCK_SHRINKS);
             assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-12);
         }
         assert_eq!(binomial(1.0, 1.0, 1), [0.0, 1.0]);

@@ -1,4 +1,4 @@
-//! A number of queries, which may be far too large for any integer.
+//! A number of queries, which may be too large for any integer.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -14,16 +14,16 @@ use std::fmt;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Queries {
-    /// So many.
+    /// An exact number.
     Count(u64),
-    /// The number with this natural logarithm, where it is too large to be exact.
+    /// The natural logarithm of a number that is too large to be exact.
     Log(f64),
-    /// No number is enough.
+    /// No number of queries suffices.
     Never,
 }
 
-/// Up to here, whole numbers are exact as `f64`.
-pub(super) const EXACT: u64 = 1 << 53;
+/// Up to here, integers are exact as `f64`.
+pub(super) const MAX_EXACT: u64 = 1 << 53;
 
 impl Queries {
     /// The natural logarithm.
@@ -53,7 +53,7 @@ impl Queries {
         }
     }
 
-    /// So many more.
+    /// The sum with a number.
     pub(super) fn plus(self, more: u64) -> Queries {
         match self {
             Queries::Count(count) => Queries::Count(count.saturating_add(more)),
@@ -61,12 +61,12 @@ impl Queries {
         }
     }
 
-    /// The least N of at least 1 that is `enough`, a property that all greater numbers share. It is
-    /// asked with N and ln N, the former infinite where it is too large.
+    /// The least N >= 1 that is `enough`, which must be monotone in N. Its arguments are N and ln N; N is
+    /// infinite if it is too large for an `f64`.
     pub(super) fn least(enough: impl Fn(f64, f64) -> bool) -> Queries {
         let is_enough = |count: u64| enough(count as f64, (count as f64).ln());
-        if is_enough(EXACT) {
-            let (mut low, mut high) = (0, EXACT);
+        if is_enough(MAX_EXACT) {
+            let (mut low, mut high) = (0, MAX_EXACT);
             while high - low > 1 {
                 let middle = low + (high - low) / 2;
                 if is_enough(middle) { high = middle } else { low = middle }
@@ -74,11 +74,11 @@ impl Queries {
             return Queries::Count(high);
         }
         let is_enough = |ln: f64| enough(ln.exp(), ln);
-        let (mut low, mut high) = ((EXACT as f64).ln(), 1e18);
+        let (mut low, mut high) = ((MAX_EXACT as f64).ln(), 1e18);
         if !is_enough(high) {
             return Queries::Never;
         }
-        // Doubling first: halving alone would need many steps for what is mostly small.
+        // Doubling first, since bisection alone would need many steps for the usual small results.
         while low * 2.0 < high && !is_enough(low * 2.0) {
             low *= 2.0;
         }

@@ -1,8 +1,8 @@
 //! The measure of RACE-CARS's region, and the sufficient condition on gamma and rho.
 //!
-//! After j steps the region has been shrunk K times, K binomial with j and rho, and has at most
+//! After j steps the region has been shrunk K times, where K is binomial with j and rho. It has at most
 //! gamma^K of the width in each of n coordinates (less where it is clipped at the border), so its
-//! measure is at most gamma^(n K), and the mean of that is
+//! measure is at most gamma^(n K). The mean of that is
 //!
 //! E gamma^(n K) = (1 - rho + rho gamma^n)^j = Q^-j.
 //!
@@ -13,22 +13,21 @@
 //! - for n = 1 it fails for every rho between 0 and 1 (the means of 1 and gamma: arithmetic on the
 //!   left, geometric on the right);
 //! - for n >= 2 it holds for every rho if 1 - gamma^n >= ln(1/gamma), and otherwise only from some
-//!   rho on ([`least_rho`]). That is a matter of small gamma: below 0.451 for n = 2, below 1/e for
-//!   all n.
+//!   rho on ([`least_rho`]). It fails only for small gamma: below 0.451 for n = 2, below 1/e for all n.
 
-/// ln Q = -ln(1 - rho + rho gamma^n): how fast the region's mean measure falls, per step.
+/// ln Q = -ln(1 - rho + rho gamma^n): the rate per step at which the region's mean measure decays.
 pub fn ln_decay(gamma: f64, rho: f64, dimension: usize) -> f64 {
     let ln_shrink = dimension as f64 * gamma.ln();
-    // Where gamma^n is nil, rho = 1 would else leave nothing.
+    // For rho = 1 the formula below would be the logarithm of 0 where gamma^n underflows.
     if rho == 1.0 { -ln_shrink } else { -(rho * ln_shrink.exp_m1()).ln_1p() }
 }
 
-/// ln q = -rho ln gamma: the same as the proof of Theorem 3 has it.
+/// ln q = -rho ln gamma: the same rate in the proof of Theorem 3.
 pub fn ln_decay_printed(gamma: f64, rho: f64) -> f64 {
     -rho * gamma.ln()
 }
 
-/// Whether the proof's bound on the mean measure, gamma^(j rho), is one.
+/// Whether the proof's bound on the mean measure, gamma^(j rho), is a bound.
 pub fn printed_mean_holds(gamma: f64, rho: f64, dimension: usize) -> bool {
     match dimension {
         1 => rho == 0.0 || rho == 1.0,
@@ -36,7 +35,7 @@ pub fn printed_mean_holds(gamma: f64, rho: f64, dimension: usize) -> bool {
     }
 }
 
-/// The rho from which on (and at 0) the proof's bound on the mean measure holds.
+/// The least positive rho at which the proof's bound on the mean measure holds (it also holds at 0).
 pub fn least_rho(gamma: f64, dimension: usize) -> f64 {
     if dimension == 1 {
         return 1.0;
@@ -59,23 +58,23 @@ pub fn least_rho(gamma: f64, dimension: usize) -> f64 {
 /// L |x - x*|^beta <= f - f* (the lower half of Definition 5): L |x - x*|^beta <= eps gives
 /// |x - x*| <= (eps / L)^(1/beta).
 ///
-/// The paper prints the exponent -beta, see [`reach_printed`]. Either is per coordinate, along the
-/// axis through the optimum; that the target lies in the product of these intervals, which the paper
-/// calls obvious, needs f(x) >= f(x*_1, .., x_i, .., x*_n) for every i besides. A sum of functions of
-/// one coordinate each has that; (x + y)² * 100 + (x - y)² does not.
+/// The paper prints the exponent -beta, see [`reach_printed`]. Both are per coordinate, along the axis
+/// through the optimum. That the target lies in the product of these intervals, which the paper calls
+/// obvious, also requires f(x) >= f(x*_1, .., x_i, .., x*_n) for every i. A sum of functions of one
+/// coordinate each satisfies that; (x + y)² * 100 + (x - y)² does not.
 pub fn reach(epsilon: f64, l: f64, beta: f64) -> f64 {
     (epsilon / l).powf(1.0 / beta)
 }
 
-/// [`reach`] with the exponent that the paper prints, -beta: it grows as epsilon falls.
+/// [`reach`] with the exponent that the paper prints, -beta: it grows as epsilon decreases.
 pub fn reach_printed(epsilon: f64, l: f64, beta: f64) -> f64 {
     (epsilon / l).powf(-beta)
 }
 
-/// The sufficient condition of the paper's proposition in one coordinate: half the width that gamma
-/// and rho leave after so many steps, gamma^(steps rho) |Omega_i| / 2, is at least the distance of the
-/// best point from the optimum and the target's reach. It takes rho steps shrinks for granted; a run
-/// has a random number of them.
+/// The sufficient condition of the paper's proposition in one coordinate: half the width that gamma and
+/// rho leave after a number of steps, gamma^(steps rho) |Omega_i| / 2, is at least the distance of the best
+/// point from the optimum plus the target's reach. It assumes rho * steps shrinks; a run has a random
+/// number of them.
 pub fn is_sufficient(half_width: f64, best_to_optimum: f64, reach: f64) -> bool {
     // The paper omits the absolute value, without which the best point could be anywhere below.
     half_width >= best_to_optimum.abs() + reach

@@ -1,4 +1,4 @@
-//! What the bounds are stated in.
+//! The quantities that the bounds are stated in.
 
 use crate::theory::TheoryError;
 
@@ -7,10 +7,10 @@ use crate::theory::TheoryError;
 pub struct BoundSetting {
     /// eta: the share of the target that every hypothesis holds at least, 0 to 1.
     pub eta: f64,
-    /// p: the greatest measure of a hypothesis, relative to the space. Theorem 3 does without, which
+    /// p: the greatest measure of a hypothesis, relative to the space. Theorem 3 does not use it, which
     /// means 1.
     pub p: f64,
-    /// lambda: the probability to draw from the hypothesis rather than from the whole space.
+    /// lambda: the probability of a draw from the hypothesis rather than from the whole space.
     pub lambda: f64,
     /// gamma: each shrink multiplies the region's width, in every coordinate, by this.
     pub gamma: f64,
@@ -18,11 +18,11 @@ pub struct BoundSetting {
     pub rho: f64,
     /// n: the number of coordinates.
     pub dimension: usize,
-    /// r: how many points are drawn uniformly at first.
+    /// r: the number of initial uniform draws.
     pub training_size: u64,
     /// ln |Omega_eps|: the logarithm of the target's measure, relative to the space.
     pub ln_target: f64,
-    /// delta: the probability of failure that is allowed.
+    /// delta: the allowed probability of failure.
     pub delta: f64,
 }
 
@@ -46,7 +46,7 @@ impl Default for BoundSetting {
 }
 
 impl BoundSetting {
-    /// Refuses what is outside its range.
+    /// Checks that every quantity is within its range.
     pub fn check(&self) -> Result<(), TheoryError> {
         let share = 0.0..=1.0;
         let unit = [("eta", self.eta), ("lambda", self.lambda), ("rho", self.rho)];
@@ -81,8 +81,8 @@ impl BoundSetting {
         Ok(())
     }
 
-    /// h(K): the probability that a step hits the target, at least, once the region has been shrunk
-    /// K times, lambda min(1, eta |Omega_eps| / min(p, gamma^(n K))) + (1 - lambda) |Omega_eps|.
+    /// h(K): a lower bound on the probability that a step hits the target after K shrinks of the region,
+    /// lambda min(1, eta |Omega_eps| / min(p, gamma^(n K))) + (1 - lambda) |Omega_eps|.
     pub(super) fn hits_after(&self, shrinks: f64) -> f64 {
         let BoundSetting { eta, p, lambda, gamma, dimension, ln_target, .. } = *self;
         let ln_measure = p.ln().min(shrinks * dimension as f64 * gamma.ln());
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_range_is_named() {
+    fn errors_name_the_quantity_out_of_range() {
         type Change = fn(&mut BoundSetting);
         let cases: [(Change, &str); 9] = [
             (|s| s.eta = 1.5, "eta = 1.5 is not from 0 to 1"),

@@ -1,4 +1,4 @@
-//! A followed run as a figure: measures, shattering rate and best value over evaluations, and where
+//! A measured run as a figure: measures, shattering rate and best value over evaluations, and where
 //! the condition held. SVG, written by hand.
 
 use super::{Checkpoint, MeasuredRun};
@@ -7,33 +7,33 @@ use std::fmt::Write;
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 744.0;
-/// A panel's height, and how far apart two begin.
+/// A panel's height, and the distance between the tops of two panels.
 const HEIGHT: f64 = 150.0;
 const PITCH: f64 = 202.0;
 const TOP: f64 = 66.0;
 
-/// Colours that the colour-blind tell apart (Okabe and Ito).
+/// The colour-blind safe palette of Okabe and Ito.
 const BLUE: &str = "#0072b2";
 const ORANGE: &str = "#d55e00";
 const GREEN: &str = "#009e73";
 const GREY: &str = "#777777";
 
 /// The figure.
-pub fn svg(followed: &MeasuredRun) -> String {
-    let looks = &followed.checkpoints;
+pub fn svg(measured: &MeasuredRun) -> String {
+    let looks = &measured.checkpoints;
     let height = TOP + 2.0 * PITCH + HEIGHT + 96.0;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
          font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"{WIDTH}\" height=\"{height}\" fill=\"white\"/>\n"
     );
-    let MeasuredRun { problem, dim, gamma, rho, seed, epsilon, .. } = followed;
+    let MeasuredRun { problem, dim, gamma, rho, seed, epsilon, .. } = measured;
     let title = format!("RACE-CARS on {problem}, n = {dim}");
     text(&mut svg, LEFT, 20.0, "start", "font-size=\"15\"", &title);
     let settings = format!("gamma = {gamma}, rho = {rho:.4}, epsilon = {epsilon}, seed {seed}");
     text(&mut svg, LEFT, 37.0, "start", "fill=\"#555555\"", &settings);
 
-    let target = followed.target_log10;
+    let target = measured.target_log10;
     let measures = [
         PanelCurve::new("region", BLUE, "", looks, |look| Some(look.region_log10)),
         PanelCurve::new("hypotheses", ORANGE, "", looks, |look| Some(look.hypothesis_log10)),
@@ -41,14 +41,14 @@ pub fn svg(followed: &MeasuredRun) -> String {
         PanelCurve::new("as printed", GREY, "4 3", looks, |look| Some(look.printed_mean_log10)),
         PanelCurve::new("target", GREEN, "1 3", looks, |_| target),
     ];
-    let panel = FigurePanel::new(followed, 0, "measure, log10", &measures, None);
+    let panel = FigurePanel::new(measured, 0, "measure, log10", &measures, None);
     panel.draw(&mut svg, &measures);
 
     let rates = [
         PanelCurve::new("of the target in the region", BLUE, "", looks, |look| look.region_share),
         PanelCurve::new("eta: in hypotheses, mean and range", ORANGE, "", looks, |look| look.eta),
     ];
-    let panel = FigurePanel::new(followed, 1, "share of the target", &rates, Some((0.0, 1.0)));
+    let panel = FigurePanel::new(measured, 1, "share of the target", &rates, Some((0.0, 1.0)));
     panel.band(&mut svg, looks);
     panel.draw(&mut svg, &rates);
     if target.is_none() {
@@ -63,7 +63,7 @@ pub fn svg(followed: &MeasuredRun) -> String {
         }),
         PanelCurve::new("epsilon", GREEN, "1 3", looks, |_| Some(level)),
     ];
-    let panel = FigurePanel::new(followed, 2, "gap, log10", &gaps, None);
+    let panel = FigurePanel::new(measured, 2, "gap, log10", &gaps, None);
     panel.draw(&mut svg, &gaps);
 
     let bottom = panel.top + HEIGHT;
@@ -76,7 +76,7 @@ pub fn svg(followed: &MeasuredRun) -> String {
     svg
 }
 
-/// A line of a panel.
+/// A curve of a panel.
 struct PanelCurve {
     name: &'static str,
     color: &'static str,
@@ -110,7 +110,7 @@ struct FigurePanel {
 
 impl FigurePanel {
     fn new(
-        followed: &MeasuredRun,
+        measured: &MeasuredRun,
         place: usize,
         label: &'static str,
         curves: &[PanelCurve],
@@ -123,7 +123,7 @@ impl FigurePanel {
             if low < high { (low, high) } else { (-1.0, 1.0) }
         });
         let top = TOP + PITCH * place as f64;
-        FigurePanel { top, label, low, high, budget: followed.budget }
+        FigurePanel { top, label, low, high, budget: measured.budget }
     }
 
     fn x(&self, evaluations: u64) -> f64 {
@@ -158,7 +158,7 @@ impl FigurePanel {
         let mut x = LEFT;
         for curve in curves {
             self.curve(svg, curve);
-            // The legend stands above the panel; a letter is about 6.4 wide.
+            // The legend is above the panel; a letter is about 6.4 wide.
             let y = self.top - 9.0;
             let _ = writeln!(
                 svg,
@@ -204,8 +204,8 @@ impl FigurePanel {
         );
     }
 
-    /// A strip along the evaluations: green where a condition holds, orange where not, grey where
-    /// that is not known.
+    /// A strip along the evaluations: green where a condition holds, orange where it does not, grey where
+    /// that is unknown.
     fn strip(
         &self,
         svg: &mut String,
@@ -253,7 +253,7 @@ fn line(svg: &mut String, from: (f64, f64), to: (f64, f64), color: &str) {
     );
 }
 
-/// Round numbers from `low` to `high`, some four to eight.
+/// About four to eight round numbers from `low` to `high`.
 fn ticks(low: f64, high: f64) -> Vec<f64> {
     let rough = (high - low) / 5.0;
     let power = 10f64.powf(rough.log10().floor());
@@ -263,7 +263,7 @@ fn ticks(low: f64, high: f64) -> Vec<f64> {
     (first..=last).map(|i| i as f64 * step).collect()
 }
 
-/// A tick's number without the digits that rounding leaves behind.
+/// A tick's number without rounding errors.
 fn short(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6;
     format!("{}", rounded + 0.0)
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn the_figure_has_every_curve() {
-        let study = super::super::Measurement {
+        let measurement = super::super::Measurement {
             problem: "sphere".into(),
             dim: 2,
             budget: 150,
@@ -294,7 +294,7 @@ mod tests {
             epsilon: 1.0,
             samples: 100,
         };
-        let figure = svg(&study.run(|_| {}).unwrap());
+        let figure = svg(&measurement.run(|_| {}).unwrap());
         assert_eq!(figure.matches("<polyline").count(), 5 + 2 + 2);
         assert!(figure.contains("sphere, n = 2") && figure.ends_with("</svg>\n"));
         assert!(!figure.contains("NaN") && !figure.contains("inf"));

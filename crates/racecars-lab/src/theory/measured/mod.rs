@@ -1,12 +1,11 @@
-//! What the theorems assume, measured: a RACE-CARS run on a problem whose optimum is known, followed
-//! step by step.
+//! Measurements of what the theorems assume, in a run of RACE-CARS on a problem with known optimum.
 //!
-//! At some hundred checkpoints, hypotheses are learned as the optimizer would learn them, and it is
-//! seen which share of the target each holds: the hypothesis-target shattering rate eta
-//! (Definition 4), `P(Omega_eps and h) / |Omega_eps|`. The region's measure is exact.
+//! At about a hundred checkpoints, hypotheses are learned as the optimizer would learn them, and the share
+//! of the target that each holds is estimated: the hypothesis-target shattering rate eta (Definition 4),
+//! `P(Omega_eps and h) / |Omega_eps|`. The region's measure is exact.
 //!
 //! - [`target`]: how points of Omega_eps are drawn, and where that is unreliable
-//! - [`figure`]: the measurement as a figure
+//! - [`figure`]: the measured run as a figure
 
 pub mod figure;
 pub mod target;
@@ -21,14 +20,14 @@ use serde::Serialize;
 use std::fmt::Write;
 use target::Target;
 
-/// About how many checkpoints a run has.
+/// The approximate number of checkpoints of a run.
 const CHECKPOINTS: u64 = 100;
-/// How many hypotheses are learned at each.
+/// The number of hypotheses learned at each checkpoint.
 const HYPOTHESES: usize = 50;
-/// Which use of the seed draws the target's points and the hypotheses; the run has the seed itself.
+/// The random stream of the seed for the target's points and the hypotheses. The run has the seed itself.
 const STREAM: u64 = 0x7468_656f;
 
-/// A run to be followed.
+/// A run to be measured.
 #[derive(Debug, Clone)]
 pub struct Measurement {
     /// The problem's name.
@@ -39,17 +38,17 @@ pub struct Measurement {
     pub budget: u64,
     /// Settings of the region.
     pub shrinking: Shrinking,
-    /// lambda, if it is not to be the default.
+    /// lambda; `None` for the default.
     pub lambda: Option<f64>,
-    /// The seed of the run, and of what is random about the problem.
+    /// The seed of the run and of the problem's random parts.
     pub seed: u64,
     /// The target is where f - f* is at most this.
     pub epsilon: f64,
-    /// How many points of the target are drawn.
+    /// The number of points of the target to draw.
     pub samples: usize,
 }
 
-/// A run that has been followed.
+/// A run that has been measured.
 #[derive(Debug, Clone, Serialize)]
 pub struct MeasuredRun {
     /// The problem's name.
@@ -66,42 +65,42 @@ pub struct MeasuredRun {
     pub rho: f64,
     /// The target is where f - f* is at most this.
     pub epsilon: f64,
-    /// The logarithm of the target's measure to base 10; `None` if no draw hit it.
+    /// The base-10 logarithm of the target's measure; `None` if no draw hit the target.
     pub target_log10: Option<f64>,
-    /// How many points of the target there are.
+    /// The number of points drawn from the target.
     pub target_points: usize,
-    /// How many draws that took.
+    /// The number of draws that they took.
     pub target_draws: u64,
-    /// Whether they were from a box that holds the target, rather than from the whole domain.
+    /// Whether the draws were from a box that holds the target, rather than from the whole domain.
     pub target_framed: bool,
-    /// r: how many evaluations were uniform at first.
+    /// r: the number of initial uniform evaluations.
     pub training_size: u64,
     /// The first evaluation in the target.
     pub first_hit: Option<u64>,
-    /// How many evaluations were in the target.
+    /// The number of evaluations in the target.
     pub hits: u64,
-    /// What was seen, in order.
+    /// The checkpoints, in order.
     pub checkpoints: Vec<Checkpoint>,
 }
 
-/// What was seen after some evaluation.
+/// The measurements after some evaluation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Checkpoint {
     /// The evaluations so far.
     pub evaluations: u64,
-    /// How far the best value is from the optimum.
+    /// The best value minus the optimum.
     pub gap: f64,
-    /// How often the region has been shrunk.
+    /// The number of shrinks of the region.
     pub shrinks: u64,
-    /// The logarithm of the region's measure to base 10.
+    /// The base-10 logarithm of the region's measure.
     pub region_log10: f64,
-    /// That of its mean over runs, (1 - rho + rho gamma^n)^(t - r), before clipping.
+    /// The same of its mean over runs, (1 - rho + rho gamma^n)^(t - r), before clipping.
     pub mean_log10: f64,
-    /// That of the bound on its mean in the proof of Theorem 3, gamma^((t - r) rho).
+    /// The same of the bound on its mean in the proof of Theorem 3, gamma^((t - r) rho).
     pub printed_mean_log10: f64,
-    /// That of the hypotheses, the mean of the logarithms.
+    /// The mean base-10 logarithm of the hypotheses' measures.
     pub hypothesis_log10: f64,
-    /// The share of the target that a hypothesis holds, on average.
+    /// The mean share of the target that a hypothesis holds.
     pub eta: Option<f64>,
     /// The least share among the hypotheses.
     pub eta_least: Option<f64>,
@@ -113,13 +112,13 @@ pub struct Checkpoint {
     /// gamma^((t - r) rho) |Omega| / 2 >= |best - x*| + the target's reach. `None` if the reach is
     /// not known.
     pub condition: Option<bool>,
-    /// Whether the region, as it is, holds all that the target can reach, which is what the
-    /// condition is for.
+    /// Whether the actual region holds everything within the target's reach, which the condition is
+    /// meant to guarantee.
     pub covered: Option<bool>,
 }
 
 impl Measurement {
-    /// Follows the run. `seen` is called at every checkpoint.
+    /// Runs and measures. `seen` is called at every checkpoint.
     pub fn run(&self, mut seen: impl FnMut(u64)) -> Result<MeasuredRun, TheoryError> {
         if !(self.epsilon > 0.0 && self.epsilon.is_finite()) {
             return Err(TheoryError::Epsilon(self.epsilon));
@@ -181,19 +180,19 @@ impl Measurement {
     }
 }
 
-/// What is compared with the optimizer at a checkpoint.
+/// The reference that the optimizer is compared with at a checkpoint.
 struct RunProbe {
     gamma: f64,
     rho: f64,
     target: Target,
-    /// How far the target reaches from the minimizer, in each coordinate.
+    /// The target's reach from the minimizer in each coordinate.
     reach: Option<Vec<f64>>,
     minimizer: Vec<f64>,
     random: Random,
 }
 
 impl RunProbe {
-    /// `None` until there is a hypothesis.
+    /// Measures a checkpoint; `None` until there is a hypothesis.
     fn look(&mut self, optimizer: &Racos, optimum: f64, steps: u64) -> Option<Checkpoint> {
         let space = optimizer.space();
         let best = optimizer.best()?;
@@ -251,8 +250,8 @@ impl RunProbe {
 }
 
 impl MeasuredRun {
-    /// The least mean share of the target that hypotheses held until the first hit, or in all if
-    /// there was none: the eta that the theorems could be used with.
+    /// The least mean share of the target that hypotheses held up to the first hit, or in the whole run
+    /// if there was none: the eta for which the theorems could be applied.
     pub fn least_eta(&self) -> Option<f64> {
         let until = self.first_hit.unwrap_or(self.budget);
         let first = self.checkpoints.first().map_or(0, |first| first.evaluations);
@@ -260,8 +259,8 @@ impl MeasuredRun {
         looks.filter_map(|look| look.eta).min_by(f64::total_cmp)
     }
 
-    /// The last evaluation up to which the region covered the target at all checkpoints, `None` if it
-    /// never ceased to.
+    /// The last evaluation up to which the region covered the target at all checkpoints; `None` if it
+    /// always did.
     pub fn covered_until(&self) -> Option<u64> {
         last_before(&self.checkpoints, |look| look.covered == Some(false))
     }
@@ -271,7 +270,7 @@ impl MeasuredRun {
         last_before(&self.checkpoints, |look| look.condition == Some(false))
     }
 
-    /// The checkpoints as CSV, with an empty cell where nothing is known.
+    /// The checkpoints as CSV, with an empty cell for an unknown value.
     pub fn csv(&self) -> String {
         let mut text = String::from(
             "evaluations,gap,shrinks,region_log10,mean_log10,printed_mean_log10,hypothesis_log10,\
@@ -303,7 +302,7 @@ impl MeasuredRun {
     }
 }
 
-/// The last checkpoint before the first that is `wrong`; 0 if that is the first of all.
+/// The evaluations of the checkpoint before the first `wrong` one; 0 if the first one is wrong.
 fn last_before(checkpoints: &[Checkpoint], wrong: impl Fn(&Checkpoint) -> bool) -> Option<u64> {
     let place = checkpoints.iter().position(wrong)?;
     Some(place.checked_sub(1).map_or(0, |before| checkpoints[before].evaluations))
@@ -317,7 +316,7 @@ fn to_log10(ln: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn study() -> Measurement {
+    fn measurement() -> Measurement {
         Measurement {
             problem: "shifted-sphere".into(),
             dim: 3,
@@ -331,22 +330,22 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_followed_without_changing_it() {
-        let followed = study().run(|_| {}).unwrap();
+    fn measuring_a_run_does_not_change_it() {
+        let measured = measurement().run(|_| {}).unwrap();
         let problem = Problem::named("shifted-sphere", 3, 4).unwrap();
-        let (learning, shrinking) = (Classification::default(), study().shrinking);
+        let (learning, shrinking) = (Classification::default(), measurement().shrinking);
         let algorithm = racecars::Algorithm::RaceCars(learning, shrinking);
         let plain = racecars::minimize(problem.space()).algorithm(algorithm).budget(400).seed(4);
         let solution = plain.run(|point| problem.evaluate(point)).unwrap();
-        assert_eq!(followed.checkpoints.last().unwrap().gap, solution.value().unwrap());
-        assert_eq!(followed.training_size, 12);
-        assert!((95..=100).contains(&followed.checkpoints.len()));
+        assert_eq!(measured.checkpoints.last().unwrap().gap, solution.value().unwrap());
+        assert_eq!(measured.training_size, 12);
+        assert!((95..=100).contains(&measured.checkpoints.len()));
     }
 
     #[test]
-    fn what_is_measured_is_consistent() {
-        let followed = study().run(|_| {}).unwrap();
-        for look in &followed.checkpoints {
+    fn measurements_are_consistent() {
+        let measured = measurement().run(|_| {}).unwrap();
+        for look in &measured.checkpoints {
             let (least, eta) = (look.eta_least.unwrap(), look.eta.unwrap());
             assert!(least <= eta && eta <= look.eta_most.unwrap());
             assert!(look.eta_most <= look.region_share, "a hypothesis is part of the region");
@@ -355,28 +354,32 @@ mod tests {
             let widest = 3.0 * look.shrinks as f64 * 0.9f64.log10();
             assert!(look.region_log10 <= widest + 1e-9, "less only where it is clipped");
         }
-        let shrinks = followed.checkpoints.last().unwrap().shrinks;
+        let shrinks = measured.checkpoints.last().unwrap().shrinks;
         assert!((20..60).contains(&shrinks), "about 39: {shrinks}");
-        assert_eq!(followed.csv().lines().count(), 1 + followed.checkpoints.len());
+        assert_eq!(measured.csv().lines().count(), 1 + measured.checkpoints.len());
     }
 
     #[test]
     fn a_target_that_no_draw_hits_is_reported_as_that() {
-        let study = Measurement { problem: "griewank".into(), dim: 5, budget: 30, ..study() };
-        let study = Measurement { epsilon: 1e-9, ..study };
-        let followed = study.run(|_| {}).unwrap();
-        assert_eq!((followed.target_log10, followed.target_points), (None, 0));
-        assert!(followed.checkpoints.iter().all(|look| look.eta.is_none()));
-        assert!(followed.csv().contains(",,,,"));
+        let measurement =
+            Measurement { problem: "griewank".into(), dim: 5, budget: 30, ..measurement() };
+        let measurement = Measurement { epsilon: 1e-9, ..measurement };
+        let measured = measurement.run(|_| {}).unwrap();
+        assert_eq!((measured.target_log10, measured.target_points), (None, 0));
+        assert!(measured.checkpoints.iter().all(|look| look.eta.is_none()));
+        assert!(measured.csv().contains(",,,,"));
     }
 
     #[test]
-    fn what_cannot_be_followed_is_refused() {
-        let error = |study: Measurement| study.run(|_| {}).unwrap_err().to_string();
+    fn invalid_measurements_are_refused() {
+        let error = |measurement: Measurement| measurement.run(|_| {}).unwrap_err().to_string();
         assert!(
-            error(Measurement { problem: "integer-sphere".into(), ..study() }).contains("discrete")
+            error(Measurement { problem: "integer-sphere".into(), ..measurement() })
+                .contains("discrete")
         );
-        assert!(error(Measurement { epsilon: 0.0, ..study() }).contains("not a positive"));
-        assert!(error(Measurement { problem: "none".into(), ..study() }).contains("not known"));
+        assert!(error(Measurement { epsilon: 0.0, ..measurement() }).contains("not a positive"));
+        assert!(
+            error(Measurement { problem: "none".into(), ..measurement() }).contains("not known")
+        );
     }
 }

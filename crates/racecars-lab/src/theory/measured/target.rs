@@ -1,41 +1,41 @@
 //! Points drawn uniformly from the target Omega_eps = { x : f(x) - f* <= eps }, and its measure.
 //!
-//! By rejection from a box that holds the target. Where f lies above its slices
-//! ([`Problem::is_above_its_slices`]), such a box is found along the axes through the minimizer: from
-//! each end of the domain inward, in steps of 1/4096 of the width, to the first place where the slice
-//! is at most eps, and then by bisection. What could be missed is a part of the target, apart from
-//! the rest, that is thinner than a step. Elsewhere no box is known, and draws are from the whole
-//! domain, of which few hit if any. Either way the share of draws that hit falls with the dimension
-//! (for Sphere: 0.16 at n = 5, 0.0025 at n = 10), so this is for small ones.
+//! Points are drawn by rejection from a box that holds the target. If f lies above its slices
+//! ([`Problem::is_above_its_slices`]), such a box is found along the axes through the minimizer: from each
+//! end of the domain inward, in steps of 1/4096 of the width, to the first place where the slice is at
+//! most eps, and then by bisection. This can miss a separate part of the target that is thinner than a
+//! step. Otherwise no box is known, and draws are from the whole domain, of which few or none hit. In both
+//! cases the share of draws that hit falls with the dimension (for Sphere: 0.16 at n = 5, 0.0025 at
+//! n = 10), so the method is for small dimensions.
 
 use racecars::random::Random;
 use racecars::{Interval, Space};
 use racecars_problems::Problem;
 
 /// The steps of the search for the box, per coordinate.
-const STEPS: usize = 4096;
-/// The most draws.
-const MOST_DRAWS: u64 = 20_000_000;
-/// The most draws without a single hit.
-const MOST_MISSES: u64 = 1_000_000;
+const BOX_STEPS: usize = 4096;
+/// The maximum number of draws.
+const MAX_DRAWS: u64 = 20_000_000;
+/// The maximum number of draws without a single hit.
+const MAX_MISSES: u64 = 1_000_000;
 
-/// What is known of a target.
+/// A target and points drawn from it.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// A box that holds it.
     pub frame: Vec<Interval>,
     /// Whether the box was found along the axes, rather than being the whole domain.
     pub is_framed: bool,
-    /// Points of it, one after the other.
+    /// The points, concatenated.
     points: Vec<f64>,
-    /// How many points were drawn from the box.
+    /// The number of draws from the box.
     pub draws: u64,
     /// The logarithm of its measure relative to the domain; `None` if no draw hit.
     pub ln_measure: Option<f64>,
 }
 
 impl Target {
-    /// The target of a problem on a continuous space, with up to so many `samples` of its points.
+    /// The target of a problem on a continuous space, with up to `samples` points.
     pub fn of(problem: &Problem, epsilon: f64, samples: usize, random: &mut Random) -> Target {
         let space = problem.space();
         let is_framed = problem.is_above_its_slices();
@@ -50,7 +50,7 @@ impl Target {
         let mut point = vec![0.0; frame.len()];
         let (mut draws, mut hits) = (0u64, 0usize);
         let gives_up =
-            |draws: u64, hits: usize| draws >= MOST_DRAWS || (hits == 0 && draws >= MOST_MISSES);
+            |draws: u64, hits: usize| draws >= MAX_DRAWS || (hits == 0 && draws >= MAX_MISSES);
         while hits < samples && !gives_up(draws, hits) {
             for (x, part) in point.iter_mut().zip(&frame) {
                 *x = random.between(part.low, part.high);
@@ -66,7 +66,7 @@ impl Target {
         Target { frame, is_framed, points, draws, ln_measure }
     }
 
-    /// How many points of it there are.
+    /// The number of points.
     pub fn len(&self) -> usize {
         self.points.len() / self.frame.len()
     }
@@ -86,9 +86,8 @@ impl Target {
         (count > 0).then(|| points.filter(is_inside).count() as f64 / count as f64)
     }
 
-    /// How far from the minimizer the target reaches in each coordinate: as far as the box, or where
-    /// there is none, as the points drawn, which may be less than the truth. `None` if there is
-    /// neither.
+    /// The target's reach from the minimizer in each coordinate: that of the box or, if there is none,
+    /// of the points drawn, which may be too small. `None` if there is neither.
     pub fn reach(&self, minimizer: &[f64]) -> Option<Vec<f64>> {
         let farthest = |index: usize| -> f64 {
             let center = minimizer[index];
@@ -117,8 +116,8 @@ fn extent(space: &Space, index: usize) -> Interval {
     space.axis(index).extent()
 }
 
-/// Where the slice along coordinate `index` through the minimizer is at most `epsilon`, from its first
-/// place to its last.
+/// The smallest interval outside of which the slice along coordinate `index` through the minimizer exceeds
+/// `epsilon`.
 fn slice(problem: &Problem, index: usize, epsilon: f64) -> Interval {
     let Interval { low, high } = extent(problem.space(), index);
     let mut point = problem.minimizer();
@@ -131,14 +130,14 @@ fn slice(problem: &Problem, index: usize, epsilon: f64) -> Interval {
         if is_inside(end) {
             return end;
         }
-        let at = |step: usize| end + (center - end) * step as f64 / STEPS as f64;
-        let first = (1..STEPS).find(|&step| is_inside(at(step))).unwrap_or(STEPS);
+        let at = |step: usize| end + (center - end) * step as f64 / BOX_STEPS as f64;
+        let first = (1..BOX_STEPS).find(|&step| is_inside(at(step))).unwrap_or(BOX_STEPS);
         let (mut outside, mut inside) = (at(first - 1), at(first));
         for _ in 0..60 {
             let middle = 0.5 * (outside + inside);
             if is_inside(middle) { inside = middle } else { outside = middle }
         }
-        // The outer one, so that the box holds the target.
+        // The outer end, so that the box holds the target.
         outside
     };
     Interval { low: from_end(low), high: from_end(high) }
