@@ -102,6 +102,7 @@
 //! - No point is proposed twice where coordinates are discrete; a space that is used up is reported.
 //! - Bad input gets an [`Error`] that says what was wrong, where, and what is allowed.
 
+mod budget;
 mod classify;
 mod error;
 pub mod optimizers;
@@ -111,8 +112,8 @@ pub mod random;
 pub mod run;
 mod sample;
 pub mod space;
-pub mod theory;
 
+pub use budget::Budget;
 pub use error::{Error, ErrorKind, Result};
 pub use optimizers::cma_es::{CmaEs, Restarts};
 pub use optimizers::differential_evolution::{DifferentialEvolution, LShade};

@@ -1,28 +1,30 @@
 //! One file per command.
 
+pub(crate) mod ask;
 pub(crate) mod bench;
-pub(crate) mod by_hand;
 pub(crate) mod check;
+pub(crate) mod export;
 pub(crate) mod init;
 #[cfg(feature = "lm")]
 pub(crate) mod lm;
-mod measure;
 pub(crate) mod overhead;
 pub(crate) mod paper;
 pub(crate) mod problem;
+pub(crate) mod report;
 pub(crate) mod run;
-pub(crate) mod seeing;
 pub(crate) mod solve;
 mod study_arguments;
-mod suite;
+mod study_folder;
+pub(crate) mod tell;
 pub(crate) mod theory;
+pub(crate) mod watch;
 
 use crate::interrupt::INTERRUPTED;
-use crate::progress::Progress;
+use crate::progress::ProgressDisplay;
 use anyhow::bail;
 use clap::Args;
 use racecars::{Algorithm, Shrinking};
-use racecars_lab::trials::Step;
+use racecars_lab::trials::TrialProgress;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -86,13 +88,13 @@ impl Tuning {
 #[cfg(not(feature = "lm"))]
 #[derive(Args)]
 #[command(disable_help_flag = true)]
-pub(crate) struct Without {
+pub(crate) struct LmMissing {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     _arguments: Vec<String>,
 }
 
 #[cfg(not(feature = "lm"))]
-impl Without {
+impl LmMissing {
     pub(crate) fn run(self) -> anyhow::Result<std::process::ExitCode> {
         bail!(
             "this build has no language models, which take some minutes to compile: \
@@ -113,7 +115,7 @@ fn cores(jobs: Option<usize>) -> usize {
 }
 
 /// Shows how far kept trials are; the steps of the display are percents.
-fn show_step(progress: &Progress, step: &Step<'_>) {
+fn show_step(progress: &ProgressDisplay, step: &TrialProgress<'_>) {
     progress.show((100.0 * step.share) as u64, || {
         let (trials, of, cell) = (step.trials, step.of, step.cell);
         let (algorithm, problem, dim) = (&cell.algorithm, &cell.problem, cell.dim);
