@@ -33,6 +33,7 @@ Examples:
                  --algorithm race-cars,sracos,random --trials 10
   racecars bench --suite default --quick               how good the default is, everywhere
   racecars problem                                     the test problems there are
+  racecars algorithms                                  the algorithms and their settings
   racecars overhead --dim 50,500,1000000               what a step costs, beside its floor
   racecars paper --quick                               the paper's experiments, as one page
   racecars theory --dim 50                             the paper's query bounds, printed and corrected";
@@ -53,6 +54,7 @@ enum Command {
     Paper(commands::paper::PaperCommand),
     Theory(Box<commands::theory::TheoryCommand>),
     Problem(commands::problem::ProblemCommand),
+    Algorithms(commands::algorithms::AlgorithmsCommand),
     #[cfg(feature = "lm")]
     #[command(subcommand)]
     Lm(commands::lm::LmCommand),
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         Command::Paper(paper) => paper.run(),
         Command::Theory(theory) => theory.run(),
         Command::Problem(problem) => problem.run(),
+        Command::Algorithms(algorithms) => algorithms.run(),
         Command::Lm(lm) => lm.run(),
     };
     match result {

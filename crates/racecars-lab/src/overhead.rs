@@ -6,7 +6,7 @@
 //! measured in the same process, alternating with the steps.
 
 use racecars::random::Random;
-use racecars::{Algorithm, Error, Optimizer, Outcome, Portfolio, Shrinking, Space};
+use racecars::{Algorithm, Error, Optimizer, Outcome, Portfolio, Space};
 use racecars_problems::functions::sphere;
 use serde::Serialize;
 use std::hint::black_box;
@@ -165,11 +165,9 @@ impl Floor {
     fn new(dim: usize, algorithm: &Algorithm) -> Self {
         let [adaptive, fixed] = DRAWS_PER_STEP;
         let (exploration, draws) = match algorithm {
-            Algorithm::Random => (1.0, 0),
+            Algorithm::Random(_) => (1.0, 0),
             Algorithm::Auto(_) => (0.0, adaptive),
-            Algorithm::RaceCars(_, shrinking) if *shrinking == Shrinking::default() => {
-                (0.0, adaptive)
-            }
+            Algorithm::RaceCars(settings) if settings.is_adaptive() => (0.0, adaptive),
             _ => (1.0 - EXPLOITATION, fixed),
         };
         let (random, from, to) = (Random::new(SEED), vec![0.5; dim], vec![0.0; dim]);

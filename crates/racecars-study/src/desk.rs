@@ -236,7 +236,7 @@ impl Desk {
     /// What a portfolio of algorithms did, in the user's sense.
     pub(crate) fn portfolio(&self) -> Option<Portfolio> {
         let direction = self.plan().direction;
-        Some(self.state.optimizer.portfolio()?.turned(|best| direction.turn(best)))
+        Some(self.state.optimizer.portfolio()?.map_values(|best| direction.turn(best)))
     }
 
     /// A view of an encoded point.

@@ -87,7 +87,7 @@ fn race_cars_converges_again_and_again_where_no_budget_is_known() {
         let candidate = optimizer.ask().unwrap();
         let value = sphere(candidate.point());
         optimizer.tell(candidate, Outcome::from(value)).unwrap();
-        let width = optimizer.region().map_or(1.0, |(_, width)| width);
+        let width = optimizer.region().map_or(1.0, |region| region.share);
         widenings += u32::from(last < 1e-6 && width > 0.5);
         last = width;
     }

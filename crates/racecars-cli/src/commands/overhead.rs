@@ -1,6 +1,6 @@
 //! `racecars overhead`: what a step of an optimizer costs.
 
-use super::{algorithms, at_least_one, cores};
+use super::{algorithm_help, at_least_one, cores};
 use crate::output::{print, print_json, short, table};
 use crate::progress::ProgressDisplay;
 use clap::Args;
@@ -28,7 +28,7 @@ pub(crate) struct OverheadCommand {
     )]
     dim: Vec<usize>,
     #[arg(long, value_name = "A,..", value_delimiter = ',', default_value = "race-cars,sracos",
-        help = algorithms("The algorithms"))]
+        help = algorithm_help("The algorithms"))]
     algorithm: Vec<Algorithm>,
     /// Measure the runs of a program instead
     #[arg(

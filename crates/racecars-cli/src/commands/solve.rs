@@ -1,6 +1,6 @@
 //! `racecars solve`: minimize a test problem.
 
-use super::{Tuning, algorithms, at_least_one};
+use super::{Tuning, algorithm_help, at_least_one};
 use crate::interrupt::{INTERRUPTED, on_interrupt};
 use crate::output::{portfolio_table, print, print_json, short};
 use crate::plot;
@@ -28,7 +28,7 @@ pub(crate) struct SolveCommand {
     /// The number of evaluations, or so many per dimension
     #[arg(long, value_name = "T|30n", default_value = "100n")]
     budget: Budget,
-    #[arg(long, value_name = "A", help = algorithms("The algorithm [default: auto]"))]
+    #[arg(long, value_name = "A", help = algorithm_help("The algorithm [default: auto]"))]
     algorithm: Option<Algorithm>,
     #[command(flatten)]
     tuning: Tuning,
@@ -71,10 +71,7 @@ struct SolveReport<'a> {
 
 impl SolveCommand {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let algorithm = self.algorithm.clone();
-        let mut algorithms = [algorithm.unwrap_or_else(|| self.tuning.default_algorithm())];
-        self.tuning.apply(&mut algorithms)?;
-        let [algorithm] = algorithms;
+        let algorithm = self.tuning.algorithm(self.algorithm.clone())?;
         let problem = Problem::named(&self.problem, self.dim, self.seed)?;
         let budget = self.budget.evaluations(self.dim);
         let cancel = on_interrupt()?;

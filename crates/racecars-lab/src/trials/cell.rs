@@ -2,7 +2,7 @@
 //! are saved by cell.
 
 use super::TrialsError;
-use racecars::{Algorithm, Cancel, Shrinking, StopReason, minimize};
+use racecars::{Algorithm, Cancel, StopReason, minimize};
 use racecars_problems::Problem;
 use serde::{Deserialize, Serialize};
 
@@ -79,10 +79,10 @@ impl Cell {
 
     pub(crate) fn algorithm(&self) -> Result<Algorithm, TrialsError> {
         let mut algorithm: Algorithm = self.algorithm.parse()?;
-        if let (Algorithm::RaceCars(_, shrinking), Some((gamma, rho))) =
+        if let (Algorithm::RaceCars(settings), Some((gamma, rho))) =
             (&mut algorithm, self.shrinking)
         {
-            *shrinking = Shrinking { gamma: Some(gamma), rho: Some(rho) };
+            *settings = settings.gamma(gamma).rho(rho);
         }
         Ok(algorithm)
     }

@@ -6,7 +6,7 @@
 
 use super::TrialsError;
 use super::cell::{Cell, CellTrial};
-use racecars::{Optimizer, Outcome};
+use racecars::Outcome;
 use racecars_figures::files;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

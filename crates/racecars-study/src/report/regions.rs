@@ -63,7 +63,7 @@ impl Replay {
     /// What a portfolio of algorithms did, if the study's algorithm is one.
     pub(super) fn portfolio(&self) -> Option<Portfolio> {
         let portfolio = self.optimizer.as_ref()?.portfolio()?;
-        Some(portfolio.turned(|best| self.direction.turn(best)))
+        Some(portfolio.map_values(|best| self.direction.turn(best)))
     }
 
     /// The point that an algorithm which saw noise recommends, with the mean of its fresh values.
@@ -93,7 +93,8 @@ impl Replay {
                 return;
             }
         }
-        let Some((center, share)) = optimizer.region() else { return };
+        let Some(region) = optimizer.region() else { return };
+        let (center, share) = (region.center, region.share);
         if self.regions.last().is_some_and(|last| last.share == share) {
             return;
         }

@@ -290,6 +290,37 @@ impl Algorithm {
         })
     }
 
+    /// The algorithm that was named, with these settings by name and text. Where none was named it is the
+    /// default, or RACE-CARS if the default does not have all of these settings.
+    ///
+    /// ```
+    /// use racecars::Algorithm;
+    ///
+    /// assert_eq!(Algorithm::configured(None, [("noise", "no")])?.name(), "auto");
+    /// assert_eq!(Algorithm::configured(None, [("gamma", "0.9")])?.name(), "race-cars");
+    /// # Ok::<(), racecars::Error>(())
+    /// ```
+    pub fn configured<N: AsRef<str>, T: AsRef<str>>(
+        named: Option<Algorithm>,
+        settings: impl IntoIterator<Item = (N, T)>,
+    ) -> Result<Algorithm> {
+        let settings: Vec<(N, T)> = settings.into_iter().collect();
+        let mut algorithm = named.unwrap_or_else(|| {
+            let usual = Algorithm::default();
+            let has_all = settings.iter().all(|(name, _)| usual.has_setting(name.as_ref()));
+            if has_all { usual } else { Algorithm::race_cars() }
+        });
+        for (name, text) in &settings {
+            algorithm.set(name.as_ref(), text.as_ref())?;
+        }
+        Ok(algorithm)
+    }
+
+    /// Whether it has a setting of this name.
+    pub fn has_setting(&self, name: &str) -> bool {
+        self.settings().iter().any(|setting| setting.name == name)
+    }
+
     /// Whether it can search this space; if not, the error says why, and which algorithms can.
     pub fn takes(&self, space: &Space) -> Result<()> {
         let Some(obstacle) = self.takes_spaces().obstacle(space) else { return Ok(()) };

@@ -2,7 +2,7 @@
 
 mod suite;
 
-use super::{Tuning, algorithms, at_least_one, cores};
+use super::{Tuning, algorithm_help, at_least_one, cores};
 use crate::interrupt::{INTERRUPTED, on_interrupt};
 use crate::output::{print, print_json, short, table};
 use crate::progress::ProgressDisplay;
@@ -32,7 +32,7 @@ pub(crate) struct BenchCommand {
     #[arg(long, alias = "budgets", value_name = "T|30n,..", value_delimiter = ',')]
     budget: Vec<Budget>,
     #[arg(long, alias = "algorithms", value_name = "A,..", value_delimiter = ',',
-        help = algorithms("The algorithms [default: auto; a suite: all that learn]"))]
+        help = algorithm_help("The algorithms [default: auto; a suite: all that learn]"))]
     algorithm: Vec<Algorithm>,
     #[command(flatten)]
     tuning: Tuning,
@@ -75,7 +75,7 @@ impl BenchCommand {
             return self.suite.run(narrowed, self.jobs, self.json);
         }
         if self.algorithm.is_empty() {
-            self.algorithm.push(self.tuning.default_algorithm());
+            self.algorithm.push(self.tuning.algorithm(None)?);
         }
         if self.budget.is_empty() {
             self.budget.push(Budget::PerDimension(100.0));

@@ -1,7 +1,7 @@
 //! `racecars lm tune`: a prompt for a task.
 
 use super::ModelArguments;
-use crate::commands::{algorithms, at_least_one};
+use crate::commands::{algorithm_help, at_least_one};
 use crate::interrupt::{INTERRUPTED, on_interrupt};
 use crate::output::{print, print_json, short, table};
 use crate::progress::ProgressDisplay;
@@ -30,7 +30,7 @@ pub(crate) struct TuneCommand {
     data: PathBuf,
     #[command(flatten)]
     which: ModelArguments,
-    #[arg(long, value_name = "A", default_value = "race-cars", help = algorithms("The algorithm"))]
+    #[arg(long, value_name = "A", default_value = "race-cars", help = algorithm_help("The algorithm"))]
     algorithm: Algorithm,
     #[command(flatten)]
     search: Search,
@@ -114,7 +114,7 @@ struct TuneReport<'a> {
 impl TuneCommand {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let search = &self.search;
-        let shrinks = matches!(self.algorithm, Algorithm::RaceCars(..));
+        let shrinks = matches!(self.algorithm, Algorithm::RaceCars(_));
         if (search.gamma.is_some() || search.rho.is_some()) && !shrinks {
             anyhow::bail!("--gamma and --rho are settings of race-cars, not of {}", self.algorithm);
         }
@@ -156,7 +156,7 @@ impl TuneCommand {
 impl Search {
     /// The settings of a tuning. Only RACE-CARS has gamma and rho.
     pub(super) fn settings(&self, task: Task, algorithm: &Algorithm, seed: u64) -> TuneSettings {
-        let shrinks = matches!(algorithm, Algorithm::RaceCars(..));
+        let shrinks = matches!(algorithm, Algorithm::RaceCars(_));
         TuneSettings {
             task,
             shots: self.shots,

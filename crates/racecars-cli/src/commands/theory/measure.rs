@@ -6,7 +6,6 @@ use crate::output::{print, print_json, short, table};
 use crate::progress::ProgressDisplay;
 use anyhow::Context;
 use clap::Args;
-use racecars::Shrinking;
 use racecars_lab::theory::measured::figure;
 use racecars_lab::theory::{
     BoundSetting, Bounds, Checkpoint, MeasuredRun, Measurement, Queries, Version,
@@ -39,7 +38,8 @@ impl MeasureArguments {
             problem: problem.to_string(),
             dim,
             budget: theory.budget.evaluations(dim),
-            shrinking: Shrinking { gamma: theory.gamma.or(Some(0.95)), rho: theory.rho },
+            gamma: theory.gamma.or(Some(0.95)),
+            rho: theory.rho,
             lambda: theory.lambda,
             seed: self.seed,
             epsilon: theory.epsilon.unwrap_or(1.0),

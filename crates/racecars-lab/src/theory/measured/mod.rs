@@ -12,9 +12,10 @@ pub mod target;
 
 use super::TheoryError;
 use super::bounds::region;
-use racecars::optimizers::racos::Racos;
+use racecars::optimizers::Shell;
+use racecars::optimizers::racos::RacosSearch;
 use racecars::random::Random;
-use racecars::{Axis, Classification, Interval, Optimizer, Outcome, Shrinking};
+use racecars::{Axis, Classification, Interval, Optimizer, Outcome, RaceCars};
 use racecars_problems::Problem;
 use serde::Serialize;
 use std::fmt::Write;
@@ -36,8 +37,10 @@ pub struct Measurement {
     pub dim: usize,
     /// The evaluations.
     pub budget: u64,
-    /// Settings of the region.
-    pub shrinking: Shrinking,
+    /// gamma; `None` for the default.
+    pub gamma: Option<f64>,
+    /// rho; `None` for the default.
+    pub rho: Option<f64>,
     /// lambda; `None` for the default.
     pub lambda: Option<f64>,
     /// The seed of the run and of the problem's random parts.
@@ -118,6 +121,11 @@ pub struct Checkpoint {
 }
 
 impl Measurement {
+    fn settings(&self) -> RaceCars {
+        let classification = Classification::default().exploitation(self.lambda);
+        RaceCars::default().classification(classification).gamma(self.gamma).rho(self.rho)
+    }
+
     /// Runs and measures. `seen` is called at every checkpoint.
     pub fn run(&self, mut seen: impl FnMut(u64)) -> Result<MeasuredRun, TheoryError> {
         if !(self.epsilon > 0.0 && self.epsilon.is_finite()) {
@@ -128,10 +136,10 @@ impl Measurement {
         if !space.is_continuous() {
             return Err(TheoryError::NotContinuous(self.problem.clone()));
         }
-        let (gamma, rho) = self.shrinking.resolve(self.dim, Some(self.budget))?;
-        let learning = Classification { exploitation: self.lambda, ..Default::default() };
+        let settings = self.settings();
         let budget = Some(self.budget);
-        let mut optimizer = Racos::race_cars(space, &learning, &self.shrinking, budget, self.seed)?;
+        let (gamma, rho) = settings.shrinking(self.dim, budget)?;
+        let mut optimizer = settings.optimizer(space, budget, self.seed)?;
         let mut random = Random::stream(self.seed, STREAM);
         let target = Target::of(&problem, self.epsilon, self.samples, &mut random);
         let minimizer = problem.minimizer();
@@ -193,15 +201,20 @@ struct RunProbe {
 
 impl RunProbe {
     /// Measures a checkpoint; `None` until there is a hypothesis.
-    fn look(&mut self, optimizer: &Racos, optimum: f64, steps: u64) -> Option<Checkpoint> {
+    fn look(
+        &mut self,
+        optimizer: &Shell<RacosSearch>,
+        optimum: f64,
+        steps: u64,
+    ) -> Option<Checkpoint> {
         let space = optimizer.space();
         let best = optimizer.best()?;
         let axes = || (0..space.dimension()).map(|index| space.axis(index));
         let (fraction, region): (f64, Vec<Interval>) = match optimizer.region() {
             None => (1.0, axes().map(Axis::extent).collect()),
-            Some((center, fraction)) => {
-                let part = |(axis, &center): (Axis, &f64)| axis.around(center, fraction);
-                (fraction, axes().zip(center).map(part).collect())
+            Some(region) => {
+                let part = |(axis, &center): (Axis, &f64)| axis.around(center, region.share);
+                (region.share, axes().zip(region.center).map(part).collect())
             }
         };
         let (mut shares, mut ln_measures) = (Vec::new(), 0.0);
@@ -321,7 +334,8 @@ mod tests {
             problem: "shifted-sphere".into(),
             dim: 3,
             budget: 400,
-            shrinking: Shrinking { gamma: Some(0.9), rho: Some(0.1) },
+            gamma: Some(0.9),
+            rho: Some(0.1),
             lambda: None,
             seed: 4,
             epsilon: 0.5,
@@ -333,8 +347,7 @@ mod tests {
     fn measuring_a_run_does_not_change_it() {
         let measured = measurement().run(|_| {}).unwrap();
         let problem = Problem::named("shifted-sphere", 3, 4).unwrap();
-        let (learning, shrinking) = (Classification::default(), measurement().shrinking);
-        let algorithm = racecars::Algorithm::RaceCars(learning, shrinking);
+        let algorithm = racecars::Algorithm::RaceCars(measurement().settings());
         let plain = racecars::minimize(problem.space()).algorithm(algorithm).budget(400).seed(4);
         let solution = plain.run(|point| problem.evaluate(point)).unwrap();
         assert_eq!(measured.checkpoints.last().unwrap().gap, solution.value().unwrap());

@@ -11,8 +11,8 @@
 //!
 //! Departures, to fit ask and tell: a generation is one round of asking, not of telling, so that
 //! nothing waits for lost candidates; L-SHADE too replaces at once, where the paper waits for the end
-//! of the generation. And for small budgets the population is smaller: see
-//! [`DifferentialEvolution::population`].
+//! of the generation. And for small budgets the population is smaller: see the setting
+//! `population` of [`DifferentialEvolution`].
 //!
 //! A trial costs one pass over its coordinates: it is made in the candidate's buffer, which moves into
 //! the population if it wins, and otherwise becomes the buffer of a later trial.
