@@ -230,6 +230,10 @@ pub trait Optimizer: sealed::Sealed + std::fmt::Debug + Send {
     /// What a portfolio of algorithms did, and why; `None` for a single algorithm.
     fn portfolio(&self) -> Option<Portfolio>;
 
+    /// Takes points as proposed, by their keys, so that they are not proposed again.
+    #[doc(hidden)]
+    fn mark_seen(&mut self, keys: &[u64]);
+
     /// The best point, if it is this one, was re-evaluated and has this rank now.
     #[doc(hidden)]
     fn revise(&mut self, point: &[f64], rank: Rank);
