@@ -147,7 +147,7 @@ fn run_trial(
             value
         })?;
     let best = solution.point().map_or(f64::INFINITY, |point| problem.evaluate(point));
-    Ok((solution.stop() != StopReason::Cancelled).then(|| Trial {
+    Ok((solution.stop() != StopReason::Interrupted).then(|| Trial {
         best,
         evaluations: solution.evaluations(),
         elapsed: solution.elapsed(),

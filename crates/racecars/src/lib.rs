@@ -109,6 +109,7 @@ pub mod optimizers;
 mod outcome;
 pub mod random;
 pub mod run;
+pub mod session;
 pub mod space;
 pub mod theory;
 
@@ -122,9 +123,7 @@ pub use optimizers::zo_adam::ZoAdam;
 pub use optimizers::{
     Algorithm, Best, Candidate, Decision, MemberAccount, Optimizer, Portfolio, load,
 };
-pub use outcome::{Outcome, Rank};
-pub use run::{
-    Cancel, Direction, Flow, History, Progress, Run, Solution, StopReason, Workers, maximize,
-    minimize,
-};
+pub use outcome::{Direction, Failure, FailureKind, Outcome, Rank};
+pub use run::{Cancel, Flow, Progress, Run, Solution, Workers, maximize, minimize};
+pub use session::{Counts, History, Next, Order, Session, StopReason, StopRules, Told, Trial};
 pub use space::{Axis, Domain, Interval, Point, Scale, Space, SpaceBuilder, Value, Values};

@@ -105,7 +105,7 @@ impl Solve {
             self.show(&solution)?;
         }
         Ok(match solution.stop() {
-            StopReason::Cancelled => ExitCode::from(INTERRUPTED),
+            StopReason::Interrupted => ExitCode::from(INTERRUPTED),
             _ => ExitCode::SUCCESS,
         })
     }

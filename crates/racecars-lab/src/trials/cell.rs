@@ -124,7 +124,7 @@ impl Cell {
             })?;
         // Who stops early has its last value until the end.
         trial.bests.resize(self.checkpoints, best);
-        Ok((solution.stop() != StopReason::Cancelled).then_some(trial))
+        Ok((solution.stop() != StopReason::Interrupted).then_some(trial))
     }
 
     /// About how long a trial takes, in microseconds of some machine: to say how much is left.

@@ -15,7 +15,7 @@ impl Incumbent {
     }
 
     pub(super) fn best(&self) -> Option<Best<'_>> {
-        self.sample().map(|Sample { point, rank, .. }| Best { point, rank: *rank })
+        self.sample().map(|Sample { point, rank, .. }| Best { point, rank: *rank, evaluations: 1 })
     }
 
     /// The best value, if there is one: the best may be infeasible.

@@ -98,8 +98,11 @@ impl Ledger {
             _ => self.pending.binary_search(&id),
         };
         let Ok(place) = place else {
-            let what = if id < self.next_id { "has been told before" } else { "was never asked" };
-            return Err(Error::new(ErrorKind::Repeated, format!("candidate {id} {what}")));
+            let (kind, what) = match id < self.next_id {
+                true => (ErrorKind::Repeated, "has been told before"),
+                false => (ErrorKind::Unasked, "was never asked"),
+            };
+            return Err(Error::new(kind, format!("candidate {id} {what}")));
         };
         self.pending.remove(place);
         self.told += 1;

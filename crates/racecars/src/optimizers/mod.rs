@@ -27,7 +27,7 @@ pub use algorithm::Algorithm;
 pub use saved::load;
 
 use crate::error::Result;
-use crate::outcome::{Outcome, Rank};
+use crate::outcome::{Direction, Outcome, Rank};
 use crate::space::{Point, Space};
 use serde::Serialize;
 
@@ -92,6 +92,9 @@ pub struct Best<'a> {
     pub point: &'a [f64],
     /// Its outcome's rank: a value, or the violation of the least infeasible point.
     pub rank: Rank,
+    /// How many evaluations its value is the mean of: 1, unless the objective is known to be noisy and
+    /// the point was evaluated again.
+    pub evaluations: u64,
 }
 
 /// What a portfolio of algorithms did.
@@ -107,10 +110,10 @@ pub struct Portfolio {
 }
 
 impl Portfolio {
-    /// The same with each best value as `turn` has it, for functions that are maximized.
-    pub fn turned(mut self, turn: impl Fn(f64) -> f64) -> Self {
+    /// The same in the user's sense, for an objective of this direction.
+    pub fn signed(mut self, direction: Direction) -> Self {
         for best in self.members.iter_mut().filter_map(|member| member.best.as_mut()) {
-            *best = turn(*best);
+            *best = direction.signed(*best);
         }
         self
     }
@@ -189,6 +192,12 @@ pub trait Optimizer: Send {
         None
     }
 
+    /// Whether the objective is known to be noisy. Then the best value is a mean, see
+    /// [`Best::evaluations`], and may get worse as the best point is evaluated again.
+    fn is_noisy(&self) -> bool {
+        false
+    }
+
     /// What a portfolio of algorithms did, and why; `None` for a single algorithm.
     fn portfolio(&self) -> Option<Portfolio> {
         None
@@ -228,6 +237,9 @@ impl<T: Optimizer + ?Sized> Optimizer for Box<T> {
     }
     fn region(&self) -> Option<(&[f64], f64)> {
         (**self).region()
+    }
+    fn is_noisy(&self) -> bool {
+        (**self).is_noisy()
     }
     fn portfolio(&self) -> Option<Portfolio> {
         (**self).portfolio()

@@ -29,8 +29,9 @@ struct Preamble {
 
 impl Preamble {
     fn space(&self) -> Result<Space> {
-        serde_json::from_str(&self.space)
-            .map_err(|error| Error::saved(format!("the saved space is damaged: {error}")))
+        serde_json::from_str(&self.space).map_err(|error| {
+            Error::saved(format!("the saved space is damaged: {error}")).caused_by(error)
+        })
     }
 }
 
@@ -54,7 +55,7 @@ pub fn load(bytes: &[u8]) -> Result<Box<dyn Optimizer>> {
     let (preamble, rest) = open(bytes)?;
     restore(&preamble.algorithm, preamble.space()?, rest).map_err(|error| match error.kind() {
         ErrorKind::Saved => error,
-        _ => Error::saved(format!("the saved optimizer is damaged: {error}")),
+        _ => Error::saved(format!("the saved optimizer is damaged: {error}")).caused_by(error),
     })
 }
 
@@ -142,5 +143,5 @@ pub(super) fn unsound() -> Error {
 }
 
 fn undecodable(error: postcard::Error) -> Error {
-    Error::saved(format!("the saved optimizer cannot be decoded: {error}"))
+    Error::saved(format!("the saved optimizer cannot be decoded: {error}")).caused_by(error)
 }

@@ -97,7 +97,7 @@ fn a_candidate_that_was_never_asked_is_refused() {
         other.steps(100);
         let Some(strange) = other.out.pop() else { continue };
         let mut optimizer = case.optimizer(Some(100), 34);
-        assert_refused(&mut *optimizer, strange, ErrorKind::Repeated);
+        assert_refused(&mut *optimizer, strange, ErrorKind::Unasked);
     }
 }
 

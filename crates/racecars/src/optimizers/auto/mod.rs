@@ -523,7 +523,7 @@ impl Auto {
 fn outcome_of(rank: Rank) -> Outcome {
     match (rank.value(), rank.violation()) {
         (Some(value), _) => Outcome::Value(value),
-        (_, Some(violation)) => Outcome::Infeasible(violation),
+        (_, Some(violation)) => Outcome::infeasible(violation),
         _ => Outcome::failed("failed"),
     }
 }
@@ -609,7 +609,12 @@ impl Optimizer for Auto {
     }
 
     fn best(&self) -> Option<Best<'_>> {
-        self.state.best.best()
+        let evaluations = self.state.referee.as_ref().map_or(1, Referee::leader_evaluations);
+        Some(Best { evaluations, ..self.state.best.best()? })
+    }
+
+    fn is_noisy(&self) -> bool {
+        self.state.noise == Noise::Yes || self.state.referee.is_some()
     }
 
     fn region(&self) -> Option<(&[f64], f64)> {
@@ -626,7 +631,7 @@ impl Optimizer for Auto {
             MemberAccount { name, evaluations, improvements, best }
         };
         Some(Portfolio {
-            noisy: self.state.referee.is_some(),
+            noisy: self.is_noisy(),
             decisions: decisions
                 .map(|(at, what)| Decision { at: *at, what: what.clone() })
                 .collect(),

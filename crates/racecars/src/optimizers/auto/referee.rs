@@ -161,6 +161,11 @@ impl Referee {
         (self.is_leader_due, self.is_leader_out, self.waited) = (false, false, 0);
     }
 
+    /// The number of evaluations that the leader's value is the mean of.
+    pub(super) fn leader_evaluations(&self) -> u64 {
+        self.leader.count.max(1)
+    }
+
     /// What is to be evaluated again, if anything is.
     pub(super) fn next(&mut self) -> Option<Again> {
         if self.is_leader_due && !self.is_leader_out {

@@ -370,7 +370,7 @@ impl Optimizer for Evolution {
 
     fn best(&self) -> Option<Best<'_>> {
         let Sample { point, rank, .. } = self.state.population.best()?;
-        Some(Best { point, rank: *rank })
+        Some(Best { point, rank: *rank, evaluations: 1 })
     }
 
     fn save(&self) -> Vec<u8> {
@@ -482,7 +482,7 @@ mod tests {
             }
             let candidate: Candidate = out.swap_remove(random.index(out.len()));
             let outcome = match random.index(10) {
-                0 => Outcome::TimedOut,
+                0 => Outcome::failed("late"),
                 1 => Outcome::infeasible(1.0),
                 2 => continue,
                 _ => sphere(candidate.point()),
@@ -521,7 +521,7 @@ mod tests {
             out.extend((0..100).map(|_| run.ask().unwrap()));
             assert!(run.state.trials.iter().any(|trial| trial.target.is_some()));
             for candidate in out.into_iter().rev() {
-                run.tell(candidate, Outcome::TimedOut).unwrap();
+                run.tell(candidate, Outcome::failed("late")).unwrap();
             }
             assert_eq!((run.told(), run.pending()), (204, 0));
             assert_eq!(run.best().unwrap().rank.value(), Some(1.0));

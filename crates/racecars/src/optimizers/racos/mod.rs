@@ -301,7 +301,7 @@ impl Optimizer for Racos {
     fn best(&self) -> Option<Best<'_>> {
         let told = self.state.batch.iter().filter(|sample| !sample.rank.is_failure());
         let best = told.chain(self.state.training.best()).min_by_key(|sample| sample.rank)?;
-        Some(Best { point: &best.point, rank: best.rank })
+        Some(Best { point: &best.point, rank: best.rank, evaluations: 1 })
     }
 
     fn region(&self) -> Option<(&[f64], f64)> {
