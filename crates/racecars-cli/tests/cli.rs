@@ -225,7 +225,7 @@ fn an_interrupt_ends_the_run_and_keeps_what_is_done() {
     child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let report: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(report["stop"], "cancelled");
+    assert_eq!(report["stop"], "interrupted");
     assert!(report["best"].as_f64().unwrap() > 0.0 && report["evaluations"].as_u64().unwrap() > 0);
 }
 

@@ -194,7 +194,7 @@ fn ctrl_c_once_finishes_what_runs_and_twice_stops_now() {
         let output = process.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130));
         let text = String::from_utf8(output.stdout).unwrap();
-        assert!(text.contains("interrupted; the same command goes on"), "{text}");
+        assert!(text.contains("interrupted; run the same command again to resume"), "{text}");
         assert!(text.contains(&format!("evaluations  {told} of 4")), "{text}");
     }
 }

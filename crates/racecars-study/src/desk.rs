@@ -13,10 +13,10 @@ use crate::error::{Error, Result};
 use crate::journal::{self, Ask, Entry, Event, Journal, Repeat, Resume, Stop, Tell};
 use crate::lock::Lock;
 use crate::noise::{Favourite, Leader};
-use crate::outcome::Verdict;
+use crate::outcome::Outcome;
 use crate::plan::{Plan, now};
 use crate::record::Record;
-use racecars::{Candidate, Optimizer, Point, Portfolio, Space};
+use racecars::{Candidate, Optimizer, Point, Portfolio, Space, StopReason};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ struct State {
     /// Asked, and not told to the optimizer: the candidates, by trial.
     pending: BTreeMap<u64, Candidate>,
     /// Deterministic: outcomes in the journal that the optimizer does not know yet.
-    early: BTreeMap<u64, Verdict>,
+    early: BTreeMap<u64, Outcome>,
     record: Record,
     favourite: Favourite,
 }
@@ -91,9 +91,9 @@ impl State {
     }
 
     /// Tells the optimizer.
-    fn pass_on(&mut self, trial: u64, candidate: Candidate, verdict: &Verdict) -> Result<()> {
+    fn pass_on(&mut self, trial: u64, candidate: Candidate, verdict: &Outcome) -> Result<()> {
         let point = candidate.point().to_vec();
-        self.optimizer.tell(candidate, verdict.outcome(self.plan.direction))?;
+        self.optimizer.tell(candidate, verdict.clone().signed(self.plan.direction))?;
         self.favourite.note(trial, &point, &*self.optimizer);
         Ok(())
     }
@@ -221,7 +221,7 @@ impl Desk {
     /// does not depend on which evaluation ends first.
     pub(crate) fn is_at_target(&self) -> bool {
         let plan = self.plan();
-        let target = plan.target.map(|target| plan.direction.turn(target));
+        let target = plan.target.map(|target| plan.direction.signed(target));
         let value = self.state.optimizer.best().and_then(|best| best.rank.value());
         matches!((value, target), (Some(value), Some(target)) if value <= target)
     }
@@ -236,7 +236,7 @@ impl Desk {
     /// What a portfolio of algorithms did, in the user's sense.
     pub(crate) fn portfolio(&self) -> Option<Portfolio> {
         let direction = self.plan().direction;
-        Some(self.state.optimizer.portfolio()?.map_values(|best| direction.turn(best)))
+        Some(self.state.optimizer.portfolio()?.signed(direction))
     }
 
     /// A view of an encoded point.
@@ -262,8 +262,8 @@ impl Desk {
     }
 
     /// Writes that a session ends, and forces everything to disk.
-    pub(crate) fn stop(&mut self, reason: &str) -> Result<()> {
-        self.journal.append(&Entry::Stop(&Stop { reason: reason.to_string(), at: now() }))?;
+    pub(crate) fn stop(&mut self, reason: StopReason) -> Result<()> {
+        self.journal.append(&Entry::Stop(&Stop { reason, at: now() }))?;
         self.journal.flush()
     }
 

@@ -4,7 +4,7 @@ use crate::command::{Recipe, Task, remove};
 use crate::error::{Error, Result};
 use crate::extract::Source;
 use crate::noise::aggregated;
-use crate::outcome::{Failure, Verdict};
+use crate::outcome::{self, FailureKind, Outcome};
 use crate::plan::{Keep, Plan};
 use crate::process::{self, Ending, Finished, Invocation, Limits};
 use crate::text::{Text, command_line};
@@ -41,7 +41,7 @@ pub(crate) enum Halt {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Report {
     /// The outcome.
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: Outcome,
     /// How often the program was started because it failed before, and the first time.
     pub(crate) attempts: u32,
     /// The time that all its runs took.
@@ -66,7 +66,7 @@ pub struct Look {
     /// How it went.
     pub finished: Finished,
     /// What that means.
-    pub verdict: Verdict,
+    pub verdict: Outcome,
 }
 
 impl Evaluator {
@@ -122,7 +122,7 @@ impl Evaluator {
         stop: &AtomicBool,
     ) -> Result<Report, Halt> {
         let mut report = Report {
-            verdict: Verdict::failed(Failure::NotStarted, "not run"),
+            verdict: Outcome::failure(FailureKind::NotStarted, "not run"),
             attempts: 0,
             seconds: 0.0,
             values: Vec::new(),
@@ -148,10 +148,11 @@ impl Evaluator {
                 }
                 self.tidy(task, verdict.is_failure());
                 match verdict {
-                    Verdict::Value { value } => break (Some(value), 0.0),
-                    Verdict::Infeasible { infeasible, value } => break (value, infeasible),
-                    Verdict::Failed { .. } if tries <= self.plan.retries => {}
-                    Verdict::Failed { .. } => {
+                    Outcome::Value(value) => break (Some(value), 0.0),
+                    Outcome::Infeasible { violation, value } => break (value, violation),
+                    Outcome::Failed(failure)
+                        if tries <= self.plan.retries && failure.kind.is_retryable() => {}
+                    Outcome::Failed(_) => {
                         report.verdict = verdict;
                         report.stderr = Some(end_of(&finished.stderr));
                         return Ok(report);
@@ -164,9 +165,9 @@ impl Evaluator {
         let value = aggregated(&values, self.plan.aggregate);
         let violation = violations.iter().sum::<f64>() / violations.len() as f64;
         report.verdict = match value {
-            _ if violation > 0.0 => Verdict::Infeasible { infeasible: violation, value },
-            Some(value) => Verdict::value(value),
-            None => Verdict::failed(Failure::Unparseable, "no value"),
+            _ if violation > 0.0 => Outcome::Infeasible { violation, value }.checked(),
+            Some(value) => Outcome::from(value),
+            None => Outcome::failure(FailureKind::Unparseable, "no value"),
         };
         if repeat > 1 {
             report.values = values;
@@ -190,7 +191,7 @@ impl Evaluator {
         })
     }
 
-    fn run(&self, task: Task<'_>, stop: &AtomicBool) -> Result<(Finished, Verdict)> {
+    fn run(&self, task: Task<'_>, stop: &AtomicBool) -> Result<(Finished, Outcome)> {
         let invocation = self.prepare(task)?;
         Ok(self.judge(task, &invocation, stop))
     }
@@ -206,15 +207,15 @@ impl Evaluator {
         task: Task<'_>,
         invocation: &Invocation,
         stop: &AtomicBool,
-    ) -> (Finished, Verdict) {
+    ) -> (Finished, Outcome) {
         let finished = process::run(invocation, self.limits, stop);
-        let verdict = Verdict::of_ending(&finished.ending)
+        let verdict = outcome::of_ending(&finished.ending)
             .unwrap_or_else(|| self.find(task, &finished).unwrap_or_else(|failure| failure));
         (finished, verdict)
     }
 
     /// The outcome of a run that ended well.
-    fn find(&self, task: Task<'_>, finished: &Finished) -> Result<Verdict, Verdict> {
+    fn find(&self, task: Task<'_>, finished: &Finished) -> Result<Outcome, Outcome> {
         let read = |path: &Text| {
             let path = self.recipe.path(task, path);
             std::fs::read_to_string(&path)
@@ -226,9 +227,9 @@ impl Evaluator {
         }
         let value = self.objective.value(finished, read);
         if violation > 0.0 {
-            return Ok(Verdict::Infeasible { infeasible: violation, value: value.ok() });
+            return Ok(Outcome::Infeasible { violation, value: value.ok() }.checked());
         }
-        Ok(Verdict::value(value?))
+        Ok(Outcome::from(value?))
     }
 
     /// Removes an evaluation's own folder, unless it is to be kept.

@@ -7,9 +7,9 @@
 //! cut off.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::outcome::Verdict;
+use crate::outcome::Outcome;
 use crate::plan::{Plan, Sync};
-use racecars::Point;
+use racecars::{Point, StopReason};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::fs::{File, OpenOptions};
@@ -66,7 +66,7 @@ pub struct Tell {
     /// The trial.
     pub trial: u64,
     /// What came of it, in the user's sense.
-    pub outcome: Verdict,
+    pub outcome: Outcome,
     /// How often the program was started.
     #[serde(default)]
     pub attempts: u32,
@@ -98,7 +98,7 @@ pub struct Repeat {
     /// The fresh value; none if the evaluation failed.
     pub value: Option<f64>,
     /// What came of it.
-    pub outcome: Verdict,
+    pub outcome: Outcome,
     /// How long it ran.
     #[serde(default)]
     pub seconds: f64,
@@ -128,7 +128,7 @@ pub struct Resume {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stop {
     /// Why.
-    pub reason: String,
+    pub reason: StopReason,
     /// When, in milliseconds since 1970.
     #[serde(default)]
     pub at: u64,
@@ -335,12 +335,12 @@ impl Drop for Syncer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::Failure;
+    use crate::outcome::FailureKind;
 
     fn tell(trial: u64) -> Tell {
         Tell {
             trial,
-            outcome: Verdict::failed(Failure::Exit, "exit code 3"),
+            outcome: Outcome::failure(FailureKind::Exit, "exit code 3"),
             attempts: 1,
             seconds: 0.5,
             worker: 0,

@@ -49,7 +49,7 @@ impl Favourite {
     ) -> Option<(Leader, f64)> {
         let trial = self.trial.filter(|_| optimizer.portfolio().is_some_and(|it| it.noisy))?;
         let best = optimizer.best()?;
-        let value = direction.turn(best.rank.value()?);
+        let value = direction.signed(best.rank.value()?);
         Some((Leader { trial, value, point: best.point.to_vec() }, value))
     }
 }
@@ -82,9 +82,9 @@ impl Leaders {
 
     /// Enters a feasible trial, if it leads. Of equal values the earlier leads.
     pub(crate) fn enter(&mut self, trial: u64, value: f64, point: &[f64]) {
-        let ours = self.direction.turn(value);
+        let ours = self.direction.signed(value);
         let is_ahead = |leader: &Leader| {
-            let theirs = self.direction.turn(leader.value);
+            let theirs = self.direction.signed(leader.value);
             theirs.total_cmp(&ours).then(leader.trial.cmp(&trial)).is_lt()
         };
         let place = self.leaders.partition_point(is_ahead);
@@ -121,7 +121,7 @@ impl Leaders {
             let failures = fresh().count() - values.len();
             Some((failures, leader, aggregated(&values, aggregate)?))
         });
-        let rank = |value: f64| self.direction.turn(value);
+        let rank = |value: f64| self.direction.signed(value);
         judged
             .min_by(|a, b| a.0.min(1).cmp(&b.0.min(1)).then(rank(a.2).total_cmp(&rank(b.2))))
             .map(|(_, leader, value)| (leader, value))

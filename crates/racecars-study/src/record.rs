@@ -2,7 +2,7 @@
 
 use crate::journal::{Repeat, Tell};
 use crate::noise::{Leader, Leaders};
-use crate::outcome::{Direction, Verdict};
+use crate::outcome::{Direction, Outcome};
 use crate::plan::{Aggregate, Plan};
 use racecars::Rank;
 
@@ -12,7 +12,7 @@ pub struct Best {
     /// The trial.
     pub trial: u64,
     /// Its outcome: a value, or infeasible while nothing feasible is known.
-    pub verdict: Verdict,
+    pub verdict: Outcome,
     /// The encoded point.
     pub point: Vec<f64>,
     rank: Rank,
@@ -65,12 +65,12 @@ impl Record {
         let counts = &mut self.counts;
         counts.told += 1;
         match &tell.outcome {
-            Verdict::Value { value } => self.leaders.enter(tell.trial, *value, point),
-            Verdict::Infeasible { .. } => counts.infeasible += 1,
-            Verdict::Failed { .. } => counts.failures += 1,
+            Outcome::Value(value) => self.leaders.enter(tell.trial, *value, point),
+            Outcome::Infeasible { .. } => counts.infeasible += 1,
+            Outcome::Failed(_) => counts.failures += 1,
         }
         counts.retries += u64::from(tell.attempts.saturating_sub(self.repeat));
-        let rank = tell.outcome.outcome(self.direction).rank();
+        let rank = tell.outcome.rank_in(self.direction);
         // Of equals the earlier is best, whichever ended first.
         let is_best =
             self.best.as_ref().is_none_or(|best| (rank, tell.trial) < (best.rank, best.trial));

@@ -6,9 +6,10 @@ use crate::desk::Desk;
 use crate::error::Result;
 use crate::evaluate::{Evaluator, Halt, Report};
 use crate::journal::{Repeat, Tell};
-use crate::outcome::Verdict;
+use crate::outcome::Outcome;
 use crate::plan::now;
 use crate::queue::Queue;
+use racecars::StopReason;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,43 +51,6 @@ impl Interrupt {
 
     fn stop_now(&self) {
         self.now.store(true, Ordering::Release);
-    }
-}
-
-/// Why a session ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Ended {
-    /// All evaluations of the budget are done.
-    Evaluations,
-    /// The target was reached.
-    Target,
-    /// Every point of the space has been evaluated.
-    Exhausted,
-    /// The time limit has passed.
-    Time,
-    /// It was interrupted.
-    Interrupted,
-    /// The first evaluations all failed.
-    FirstFailures,
-}
-
-impl Ended {
-    /// A word for programs, and for the journal.
-    pub fn name(self) -> &'static str {
-        match self {
-            Ended::Evaluations => "evaluations",
-            Ended::Target => "target",
-            Ended::Exhausted => "exhausted",
-            Ended::Time => "time",
-            Ended::Interrupted => "interrupted",
-            Ended::FirstFailures => "first-failures",
-        }
-    }
-
-    /// Whether the study is complete, as far as this session's settings go.
-    fn is_complete(self) -> bool {
-        matches!(self, Ended::Evaluations | Ended::Target | Ended::Exhausted)
     }
 }
 
@@ -138,7 +102,7 @@ pub(crate) fn run(
     interrupt: &Interrupt,
     observe: &mut dyn FnMut(&Status<'_>),
     start: Instant,
-) -> Result<(Ended, Option<String>)> {
+) -> Result<(StopReason, Option<String>)> {
     let plan = desk.plan();
     let jobs = match plan.deterministic {
         true => plan.jobs.min(usize::try_from(plan.lookahead).unwrap_or(usize::MAX)),
@@ -220,7 +184,7 @@ struct Session<'s> {
 
 impl Session<'_> {
     /// Evaluates what the optimizer proposes, beginning with what was asked before.
-    fn search(&mut self) -> Result<Ended> {
+    fn search(&mut self) -> Result<StopReason> {
         let mut queue: VecDeque<u64> = self.desk.pending().into();
         let mut latest = None;
         loop {
@@ -272,33 +236,33 @@ impl Session<'_> {
     }
 
     /// Why no more evaluations are to be started, if so.
-    fn winds_down(&self) -> Option<Ended> {
+    fn winds_down(&self) -> Option<StopReason> {
         let counts = self.desk.record().counts;
         let enough = FIRST_FAILURES.min(self.desk.plan().budget);
         if self.interrupt.is_requested() {
-            Some(Ended::Interrupted)
+            Some(StopReason::Interrupted)
         } else if self.limit.is_some_and(|limit| self.start.elapsed() >= limit) {
-            Some(Ended::Time)
+            Some(StopReason::Time)
         } else if self.failed >= enough && counts.failures == counts.told {
-            Some(Ended::FirstFailures)
+            Some(StopReason::FirstFailures)
         } else {
             None
         }
     }
 
     /// Why there is nothing left to do.
-    fn reason(&self) -> Ended {
+    fn reason(&self) -> StopReason {
         if self.desk.is_exhausted() {
-            Ended::Exhausted
+            StopReason::Exhausted
         } else if self.desk.is_at_target() {
-            Ended::Target
+            StopReason::Target
         } else {
-            Ended::Evaluations
+            StopReason::Evaluations
         }
     }
 
     /// Evaluates the leading points again, so that a lucky draw does not win.
-    fn confirm(&mut self, ended: Ended) -> Result<Ended> {
+    fn confirm(&mut self, ended: StopReason) -> Result<StopReason> {
         let leaders = &self.desk.record().leaders;
         let missing = leaders.missing(self.desk.plan().confirm.into());
         let mut queue: VecDeque<Job> = (missing.into_iter())
@@ -351,14 +315,14 @@ impl Session<'_> {
         };
         let Report { verdict, attempts, seconds, values, stderr } = report;
         if let Some(number) = job.number {
-            let value = verdict.feasible_value();
+            let value = verdict.value();
             let (trial, at) = (job.trial, now());
             let repeat = Repeat { trial, number, value, outcome: verdict, seconds, worker, at };
             self.desk.repeat(&repeat)?;
             return Ok(None);
         }
-        if let (Verdict::Failed { detail, .. }, None) = (&verdict, &self.first_failure) {
-            self.first_failure = Some(self.describe(&job, detail, stderr.as_deref()));
+        if let (Outcome::Failed(failure), None) = (&verdict, &self.first_failure) {
+            self.first_failure = Some(self.describe(&job, &failure.reason, stderr.as_deref()));
         }
         let (trial, at) = (job.trial, now());
         let tell = Tell { trial, outcome: verdict, attempts, seconds, worker, values, at, stderr };
@@ -390,7 +354,7 @@ impl Session<'_> {
             evaluations: record.counts.told,
             budget: self.desk.plan().budget,
             session: self.told,
-            best: record.best.as_ref().and_then(|best| best.verdict.feasible_value()),
+            best: record.best.as_ref().and_then(|best| best.verdict.value()),
             since_best: record.counts.told - record.counts.best_at,
             failures: record.counts.failures,
             busy: self.busy.min(self.jobs),

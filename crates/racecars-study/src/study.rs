@@ -8,11 +8,12 @@ use crate::evaluate::{Evaluator, Look};
 use crate::journal::{self, Tell};
 use crate::lock::Lock;
 use crate::orphans;
-use crate::outcome::{Failure, Verdict};
+use crate::outcome::{FailureKind, Outcome};
 use crate::plan::{Plan, now};
 use crate::record::{Best, Counts};
-use crate::session::{self, Ended, Interrupt, Status};
+use crate::session::{self, Interrupt, Status};
 use crate::summary::{Chosen, Summary};
+use racecars::StopReason;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -169,18 +170,18 @@ impl Study {
         };
         let (ended, first_failure) =
             session::run(&mut self.desk, evaluator, interrupt, observe, start)?;
-        self.desk.stop(ended.name())?;
+        self.desk.stop(ended)?;
         let summary = self.summary(ended, start.elapsed());
         summary.write(self.folder())?;
         match (ended, first_failure) {
-            (Ended::FirstFailures, Some(failure)) => {
+            (StopReason::FirstFailures, Some(failure)) => {
                 Err(Error::new(ErrorKind::FirstFailures, failure))
             }
             _ => Ok(summary),
         }
     }
 
-    fn summary(&self, ended: Ended, elapsed: Duration) -> Summary {
+    fn summary(&self, ended: StopReason, elapsed: Duration) -> Summary {
         let record = self.desk.record();
         let chosen = |trial: u64, value: Option<f64>, infeasible: Option<f64>, point: &[f64]| {
             let params = serde_json::to_value(self.desk.view(point)).unwrap_or_default();
@@ -190,8 +191,8 @@ impl Study {
         };
         let best = record.best.as_ref().map(|best| {
             let (value, infeasible) = match &best.verdict {
-                Verdict::Infeasible { infeasible, value } => (*value, Some(*infeasible)),
-                verdict => (verdict.feasible_value(), None),
+                Outcome::Infeasible { violation, value } => (*value, Some(*violation)),
+                verdict => (verdict.value(), None),
             };
             chosen(best.trial, value, infeasible, &best.point)
         });
@@ -207,7 +208,7 @@ impl Study {
             let _ = evaluator.recipe().make_best(task);
         }
         Summary {
-            stop: ended.name(),
+            stop: ended,
             evaluations: record.counts.told,
             budget: self.plan().budget,
             failures: record.counts.failures,
@@ -265,11 +266,11 @@ impl Study {
     pub fn tell(&mut self, told: &Told) -> Result<()> {
         let trial = told.trial.ok_or_else(|| Error::setting("`trial` is missing"))?;
         let outcome = match (told.value, told.infeasible, &told.failed) {
-            (None, None, Some(why)) => Verdict::failed(Failure::Reported, why),
+            (None, None, Some(why)) => Outcome::failure(FailureKind::Reported, why),
             (value, Some(infeasible), None) if infeasible > 0.0 && infeasible.is_finite() => {
-                Verdict::Infeasible { infeasible, value }
+                Outcome::Infeasible { violation: infeasible, value }
             }
-            (Some(value), Some(0.0) | None, None) if value.is_finite() => Verdict::value(value),
+            (Some(value), Some(0.0) | None, None) if value.is_finite() => Outcome::from(value),
             _ => {
                 return Err(Error::setting(format!(
                     "trial {trial}: tell one of value (a finite number), infeasible (the violation, \

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::outcome::Direction;
-use racecars::Portfolio;
+use racecars::{Portfolio, StopReason};
 use serde::Serialize;
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use std::path::Path;
 #[non_exhaustive]
 pub struct Summary {
     /// Why the session ended.
-    pub stop: &'static str,
+    pub stop: StopReason,
     /// The evaluations done.
     pub evaluations: u64,
     /// The evaluations planned.

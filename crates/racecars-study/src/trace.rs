@@ -8,7 +8,6 @@
 mod params;
 
 use crate::journal::{FILE, Repeat, Resume, Stop, Tell};
-use crate::outcome::Failure;
 use crate::plan::Plan;
 use racecars::Space;
 use serde::Deserialize;
@@ -47,20 +46,6 @@ pub struct Ask<'a> {
     /// When, in milliseconds since 1970.
     #[serde(default)]
     pub at: u64,
-}
-
-/// A kind of failure, as the journal spells it.
-pub fn kind(failure: Failure) -> &'static str {
-    match failure {
-        Failure::Exit => "exit",
-        Failure::Signal => "signal",
-        Failure::Timeout => "timeout",
-        Failure::Unparseable => "unparseable",
-        Failure::Nan => "nan",
-        Failure::Memory => "memory",
-        Failure::NotStarted => "not-started",
-        Failure::Reported => "reported",
-    }
 }
 
 /// Reads a journal, now and again.

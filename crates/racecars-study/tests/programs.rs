@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Lab, is_running};
-use racecars_study::ErrorKind;
+use racecars_study::{ErrorKind, StopReason};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -40,7 +40,7 @@ fn a_python_script_with_json_in_and_out() {
     assert_eq!(summary.failures, 0);
     assert!(best.value.unwrap() > 1.5, "{best:?}");
     let tells = lab.tells();
-    let most = tells.values().map(|tell| tell.outcome.feasible_value().unwrap());
+    let most = tells.values().map(|tell| tell.outcome.value().unwrap());
     assert_eq!(most.fold(f64::MIN, f64::max), best.value.unwrap());
 }
 
@@ -55,7 +55,7 @@ fn a_c_program_and_its_run_time() {
     let settings = "command = './sim {ms}'\nminimize = 'time'\nbudget = 12\njobs = 1\n\
                     [parameters]\nms = '5,60,120'";
     let summary = lab.run(settings).unwrap();
-    assert_eq!((summary.stop, summary.evaluations), ("exhausted", 3));
+    assert_eq!((summary.stop, summary.evaluations), (StopReason::Exhausted, 3));
     let best = summary.best.unwrap();
     assert_eq!(best.params, json!({"ms": 5}));
     assert!((0.005..0.06).contains(&best.value.unwrap()));
@@ -220,8 +220,7 @@ fn a_shell_quotes_values() {
                     m = '$HOME;ls,ab'";
     let summary = lab.run(settings).unwrap();
     assert_eq!(summary.best.unwrap().value, Some(3.0));
-    let values: Vec<_> =
-        lab.tells().values().map(|t| t.outcome.feasible_value().unwrap()).collect();
+    let values: Vec<_> = lab.tells().values().map(|t| t.outcome.value().unwrap()).collect();
     assert!(values.contains(&9.0), "{values:?}");
 }
 
@@ -300,7 +299,7 @@ fn repetitions_are_averaged_and_each_has_its_seed() {
     lab.run(settings).unwrap();
     let tells = lab.tells();
     assert_eq!(tells[&0].values, [1.0, 2.0, 3.0]);
-    assert_eq!(tells[&1].outcome.feasible_value(), Some(5.0));
+    assert_eq!(tells[&1].outcome.value(), Some(5.0));
     let seeds = std::fs::read_to_string(lab.path().join("seeds")).unwrap();
     let different: std::collections::BTreeSet<&str> = seeds.lines().collect();
     assert_eq!(different.len(), 6);

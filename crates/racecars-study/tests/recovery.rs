@@ -40,7 +40,7 @@ fn run_interrupted(lab: &Lab, settings: &str, after: u64, times: u32) -> String 
             }
         }
     });
-    summary.unwrap().stop.to_string()
+    summary.unwrap().stop.name().to_string()
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn stopping_now_ends_what_runs_and_stopping_does_not() {
                 }
             }
         });
-        assert_eq!(summary.unwrap().stop, "interrupted");
+        assert_eq!(summary.unwrap().stop.name(), "interrupted");
         assert_eq!(start.elapsed() > Duration::from_secs(1), is_told);
         assert_eq!(lab.tells().len(), if is_told { 2 } else { 0 });
         assert!(!is_running(lab.path().join("slow.sh").to_str().unwrap()));

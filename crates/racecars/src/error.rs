@@ -2,6 +2,7 @@
 //! wrong, where, and what is allowed.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// What went wrong in a call to this library.
 ///
@@ -14,11 +15,11 @@ use std::fmt;
 /// assert_eq!(error.kind(), ErrorKind::Space);
 /// assert_eq!(error.to_string(), "coordinate `x`: low 3 is not below high 1");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
+#[derive(Debug, Clone)]
 pub struct Error {
     kind: ErrorKind,
     message: String,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
 /// The kinds of [`Error`].
@@ -31,9 +32,9 @@ pub enum ErrorKind {
     Point,
     /// An algorithm's setting outside its range.
     Setting,
-    /// A candidate told twice.
+    /// A candidate or trial told twice.
     Repeated,
-    /// A candidate that was never asked.
+    /// A candidate or trial told that was never asked.
     Unasked,
     /// Saved bytes that are damaged, foreign or of another version.
     Saved,
@@ -41,7 +42,12 @@ pub enum ErrorKind {
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl fmt::Display) -> Self {
-        Error { kind, message: message.to_string() }
+        Error { kind, message: message.to_string(), source: None }
+    }
+
+    /// This error, caused by another.
+    pub(crate) fn caused_by(self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Error { source: Some(Arc::new(source)), ..self }
     }
 
     pub(crate) fn space(message: impl fmt::Display) -> Self {
@@ -65,6 +71,27 @@ impl Error {
         self.kind
     }
 }
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as &(dyn std::error::Error + 'static))
+    }
+}
+
+/// Errors are equal if their kinds and messages are.
+impl PartialEq for Error {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind, &self.message) == (other.kind, &other.message)
+    }
+}
+
+impl Eq for Error {}
 
 /// The library's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

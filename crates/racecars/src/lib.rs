@@ -111,6 +111,7 @@ pub mod portfolio;
 pub mod random;
 pub mod run;
 mod sample;
+pub mod session;
 pub mod space;
 
 pub use budget::Budget;
@@ -126,11 +127,9 @@ pub use optimizers::{
     Algorithm, Best, Candidate, Decision, MemberAccount, Optimizer, Portfolio, Setting,
     ShrunkRegion, load,
 };
-pub use outcome::{Outcome, Rank};
+pub use outcome::{Direction, Failure, FailureKind, Outcome, Rank};
 pub use portfolio::auto::{Auto, Noise};
 pub use portfolio::relay::{Legs, Relay};
-pub use run::{
-    Cancel, Direction, Flow, History, Progress, Run, Solution, StopReason, Workers, maximize,
-    minimize,
-};
+pub use run::{Cancel, Flow, Progress, Run, Solution, Workers, maximize, minimize};
+pub use session::{Counts, History, Next, Order, Session, StopReason, StopRules, Told, Trial};
 pub use space::{Axis, Domain, Interval, Point, Scale, Space, SpaceBuilder, Value, Values};

@@ -1,55 +1,215 @@
-//! What came of an evaluation, and the one order in which outcomes are ranked.
+//! What an evaluation gave, which direction is better, and the one order in which outcomes are ranked.
 //!
-//! Finite values come first, by value; then infeasible points, by violation; then evaluations that
-//! failed or timed out. NaN and infinities are failures, so they never win.
+//! Finite values come first, by value; then infeasible points, by violation; then failed evaluations.
+//! NaN and infinities are failures, so they never win.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::cmp::Ordering;
 use std::fmt;
 
-/// What came of evaluating one candidate. Smaller values are better.
+/// Whether smaller or larger values are better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// Smaller values are better.
+    #[default]
+    Minimize,
+    /// Larger values are better.
+    Maximize,
+}
+
+impl Direction {
+    /// The value in the optimizers' sense: smaller is better. Its own inverse.
+    #[inline]
+    pub fn signed(self, value: f64) -> f64 {
+        match self {
+            Direction::Minimize => value,
+            Direction::Maximize => -value,
+        }
+    }
+}
+
+/// The result of evaluating one candidate. Optimizers minimize: to them, smaller values are better.
 ///
-/// Objectives rarely build one by hand: an `f64`, an `Option<f64>` (`None` is a failure) and a
+/// Objectives rarely build one themselves: an `f64`, an `Option<f64>` (`None` is a failure) and a
 /// `Result<f64, E>` convert.
 ///
 /// ```
-/// use racecars::Outcome;
+/// use racecars::{FailureKind, Outcome};
 ///
 /// assert_eq!(Outcome::from(1.5).value(), Some(1.5));
 /// assert!(Outcome::from(f64::NAN).is_failure());
-/// assert!(Outcome::from(f64::NEG_INFINITY).is_failure());
+/// let killed = Outcome::failure(FailureKind::Signal, "killed by signal 9");
+/// assert_eq!(killed.to_string(), "failed: killed by signal 9");
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
+///
+/// # As JSON
+///
+/// `{"value":1.5}`, `{"infeasible":0.5}` (the violation), `{"infeasible":0.5,"value":1.5}`, or
+/// `{"failed":"exit","detail":"exit code 3"}`. JSON has no NaN and no infinities, so a value or
+/// violation that is not finite is written as the failure that it is.
+#[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// The objective's value. Build it with `Outcome::from(value)`, which turns NaN and infinities
     /// into failures.
     Value(f64),
-    /// The point breaks a constraint, by this much (positive and finite; less is better).
-    Infeasible(f64),
-    /// The evaluation failed, for this reason.
-    Failed(String),
-    /// The evaluation took longer than allowed.
-    TimedOut,
+    /// The point violates a constraint.
+    Infeasible {
+        /// By how much: finite and not negative, less is better.
+        violation: f64,
+        /// The objective's value, if it was evaluated nevertheless.
+        value: Option<f64>,
+    },
+    /// The evaluation failed.
+    Failed(Failure),
 }
 
-impl Outcome {
-    /// A point that breaks a constraint by `violation`; NaN, infinite and negative amounts are
-    /// failures.
-    pub fn infeasible(violation: f64) -> Self {
-        if violation.is_finite() && violation >= 0.0 {
-            Outcome::Infeasible(violation)
-        } else {
-            Outcome::Failed(format!("a constraint was violated by {violation}"))
+/// Why an evaluation failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Failure {
+    /// The kind, for programs.
+    pub kind: FailureKind,
+    /// The reason, for people.
+    pub reason: String,
+}
+
+impl Failure {
+    /// A failure of this kind, with its reason.
+    pub fn new(kind: FailureKind, reason: impl fmt::Display) -> Self {
+        Failure { kind, reason: reason.to_string() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "failed: {}", self.reason)
+    }
+}
+
+/// The kinds of [`Failure`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// A program ended with an exit code other than 0.
+    Exit,
+    /// A program was ended by a signal.
+    Signal,
+    /// The evaluation took longer than allowed.
+    Timeout,
+    /// No value was found in what a program printed.
+    Unparseable,
+    /// The value is not a finite number.
+    Nan,
+    /// A program used more memory than allowed.
+    Memory,
+    /// A program could not be started.
+    NotStarted,
+    /// Reported as failed by whoever evaluated it, without more detail.
+    Reported,
+    /// The objective returned an error, raised an exception or panicked.
+    Error,
+    /// The worker that evaluated it died or cannot be reached.
+    Lost,
+}
+
+impl FailureKind {
+    /// All kinds.
+    pub const ALL: &[FailureKind] = &[
+        FailureKind::Exit,
+        FailureKind::Signal,
+        FailureKind::Timeout,
+        FailureKind::Unparseable,
+        FailureKind::Nan,
+        FailureKind::Memory,
+        FailureKind::NotStarted,
+        FailureKind::Reported,
+        FailureKind::Error,
+        FailureKind::Lost,
+    ];
+
+    /// The name in JSON: `exit`, `not-started`, ...
+    pub fn name(self) -> &'static str {
+        match self {
+            FailureKind::Exit => "exit",
+            FailureKind::Signal => "signal",
+            FailureKind::Timeout => "timeout",
+            FailureKind::Unparseable => "unparseable",
+            FailureKind::Nan => "nan",
+            FailureKind::Memory => "memory",
+            FailureKind::NotStarted => "not-started",
+            FailureKind::Reported => "reported",
+            FailureKind::Error => "error",
+            FailureKind::Lost => "lost",
         }
     }
 
-    /// A failed evaluation, with its reason.
-    pub fn failed(reason: impl fmt::Display) -> Self {
-        Outcome::Failed(reason.to_string())
+    /// Whether another attempt may succeed, which is when drivers retry. Not after a NaN or an infinity,
+    /// where the evaluation itself worked, and not after a reported failure.
+    pub fn is_retryable(self) -> bool {
+        !matches!(self, FailureKind::Nan | FailureKind::Reported)
+    }
+}
+
+impl fmt::Display for FailureKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FailureKind::Exit => "exit code",
+            FailureKind::Signal => "signal",
+            FailureKind::Timeout => "timeout",
+            FailureKind::Unparseable => "unparseable output",
+            FailureKind::Nan => "not a finite number",
+            FailureKind::Memory => "memory limit",
+            FailureKind::NotStarted => "not started",
+            FailureKind::Reported => "reported",
+            FailureKind::Error => "error",
+            FailureKind::Lost => "worker lost",
+        })
+    }
+}
+
+impl Outcome {
+    /// A point that violates a constraint by `violation`; NaN, infinite and negative amounts are
+    /// failures.
+    pub fn infeasible(violation: f64) -> Self {
+        Outcome::Infeasible { violation, value: None }.checked()
     }
 
-    /// The objective's value, if the evaluation gave one.
+    /// A failed evaluation of kind [`FailureKind::Error`], with its reason.
+    pub fn failed(reason: impl fmt::Display) -> Self {
+        Outcome::failure(FailureKind::Error, reason)
+    }
+
+    /// A failed evaluation of this kind, with its reason.
+    pub fn failure(kind: FailureKind, reason: impl fmt::Display) -> Self {
+        Outcome::Failed(Failure::new(kind, reason))
+    }
+
+    /// This outcome, unless a number in it makes it a failure: a value that is not finite, or a
+    /// violation that is not finite or negative. A value that is not finite next to a violation is
+    /// dropped.
+    #[inline]
+    pub fn checked(self) -> Self {
+        match self {
+            Outcome::Value(value) if !value.is_finite() => Outcome::failure(
+                FailureKind::Nan,
+                format!("the value is {value}, not a finite number"),
+            ),
+            Outcome::Infeasible { violation, .. } if !(0.0..f64::INFINITY).contains(&violation) => {
+                Outcome::failure(
+                    FailureKind::Nan,
+                    format!("the violation is {violation}, not a finite number from 0 up"),
+                )
+            }
+            Outcome::Infeasible { violation, value } => {
+                Outcome::Infeasible { violation, value: value.filter(|value| value.is_finite()) }
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// The value of a feasible point.
     pub fn value(&self) -> Option<f64> {
         match self {
             Outcome::Value(value) if value.is_finite() => Some(*value),
@@ -57,26 +217,53 @@ impl Outcome {
         }
     }
 
-    /// Whether the evaluation failed or timed out (an infeasible point is no failure).
+    /// Why the evaluation failed, if it did and says so: see also [`Outcome::is_failure`].
+    pub fn as_failure(&self) -> Option<&Failure> {
+        match self {
+            Outcome::Failed(failure) => Some(failure),
+            _ => None,
+        }
+    }
+
+    /// Whether the evaluation failed. An infeasible point is no failure; NaN is.
     pub fn is_failure(&self) -> bool {
         self.rank().is_failure()
     }
 
-    /// This outcome of a function to be maximized, as one of a function to be minimized.
-    pub fn negated(self) -> Self {
+    /// Whether the evaluation failed and another attempt may succeed: see
+    /// [`FailureKind::is_retryable`].
+    pub fn is_retryable(&self) -> bool {
+        self.as_failure().is_some_and(|failure| failure.kind.is_retryable())
+    }
+
+    /// The outcome in the optimizers' sense: smaller is better. Its own inverse.
+    #[inline]
+    pub fn signed(self, direction: Direction) -> Self {
         match self {
-            Outcome::Value(value) => Outcome::Value(-value),
-            other => other,
+            Outcome::Value(value) => Outcome::Value(direction.signed(value)),
+            Outcome::Infeasible { violation, value } => {
+                Outcome::Infeasible { violation, value: value.map(|value| direction.signed(value)) }
+            }
+            failed => failed,
+        }
+    }
+
+    /// The rank of an outcome in the user's sense, for an objective of this direction.
+    pub fn rank_in(&self, direction: Direction) -> Rank {
+        match self {
+            Outcome::Value(value) => Outcome::Value(direction.signed(*value)).rank(),
+            other => other.rank(),
         }
     }
 
     /// Where this outcome stands in the order; smaller is better.
+    #[inline]
     pub fn rank(&self) -> Rank {
         match self {
             Outcome::Value(value) if value.is_finite() => {
                 Rank { class: Class::Feasible, amount: *value }
             }
-            Outcome::Infeasible(violation) if violation.is_finite() => {
+            Outcome::Infeasible { violation, .. } if (0.0..f64::INFINITY).contains(violation) => {
                 Rank { class: Class::Infeasible, amount: *violation }
             }
             _ => Rank::FAILURE,
@@ -88,20 +275,16 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Outcome::Value(value) => write!(f, "{value}"),
-            Outcome::Infeasible(violation) => write!(f, "infeasible by {violation}"),
-            Outcome::Failed(reason) => write!(f, "failed: {reason}"),
-            Outcome::TimedOut => write!(f, "timed out"),
+            Outcome::Infeasible { violation, .. } => write!(f, "infeasible by {violation}"),
+            Outcome::Failed(failure) => write!(f, "{failure}"),
         }
     }
 }
 
 impl From<f64> for Outcome {
+    #[inline]
     fn from(value: f64) -> Self {
-        if value.is_finite() {
-            Outcome::Value(value)
-        } else {
-            Outcome::Failed(format!("the objective returned {value}"))
-        }
+        Outcome::Value(value).checked()
     }
 }
 
@@ -114,6 +297,71 @@ impl From<Option<f64>> for Outcome {
 impl<E: fmt::Display> From<Result<f64, E>> for Outcome {
     fn from(result: Result<f64, E>) -> Self {
         result.map_or_else(Outcome::failed, Outcome::from)
+    }
+}
+
+/// The serialized form.
+#[derive(Serialize, Deserialize)]
+struct OutcomeForm<'a> {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failed: Option<FailureKind>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    detail: Option<std::borrow::Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    infeasible: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    value: Option<f64>,
+}
+
+impl Serialize for Outcome {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let checked;
+        let (mut failed, mut detail, mut infeasible, mut value) = (None, None, None, None);
+        let outcome = if self.is_failure() && self.as_failure().is_none() {
+            checked = self.clone().checked();
+            &checked
+        } else {
+            self
+        };
+        match outcome {
+            Outcome::Value(number) => value = Some(*number),
+            Outcome::Infeasible { violation, value: number } => {
+                infeasible = Some(*violation);
+                value = number.filter(|number| number.is_finite());
+            }
+            Outcome::Failed(failure) => {
+                failed = Some(failure.kind);
+                detail = Some(failure.reason.as_str().into());
+            }
+        }
+        if serializer.is_human_readable() {
+            OutcomeForm { failed, detail, infeasible, value }.serialize(serializer)
+        } else {
+            // Formats that do not name fields must have all of them.
+            (failed, detail, infeasible, value).serialize(serializer)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Outcome {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let OutcomeForm { failed, detail, infeasible, value } = if deserializer.is_human_readable()
+        {
+            OutcomeForm::deserialize(deserializer)?
+        } else {
+            let (failed, detail, infeasible, value) = Deserialize::deserialize(deserializer)?;
+            OutcomeForm { failed, detail, infeasible, value }
+        };
+        match (failed, infeasible, value) {
+            (Some(kind), _, _) => Ok(Outcome::failure(kind, detail.unwrap_or_default())),
+            (None, Some(violation), value) => {
+                Ok(Outcome::Infeasible { violation, value }.checked())
+            }
+            (None, None, Some(value)) => Ok(Outcome::from(value)),
+            (None, None, None) => {
+                Err(D::Error::custom("an outcome has one of `value`, `infeasible` and `failed`"))
+            }
+        }
     }
 }
 
@@ -191,11 +439,12 @@ impl PartialOrd for Rank {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn values_come_before_infeasible_points_before_failures() {
         let mut outcomes = [
-            Outcome::TimedOut,
+            Outcome::failure(FailureKind::Timeout, "late"),
             Outcome::infeasible(2.0),
             Outcome::Value(f64::NAN),
             Outcome::from(5.0),
@@ -206,7 +455,55 @@ mod tests {
         outcomes.sort_by_key(Outcome::rank);
         let values: Vec<_> = outcomes.iter().map(Outcome::value).collect();
         assert_eq!(values[..2], [Some(-5.0), Some(5.0)]);
-        assert_eq!(outcomes[2..4], [Outcome::Infeasible(0.5), Outcome::Infeasible(2.0)]);
+        assert_eq!(outcomes[2..4], [Outcome::infeasible(0.5), Outcome::infeasible(2.0)]);
         assert!(outcomes[4..].iter().all(Outcome::is_failure));
+    }
+
+    #[test]
+    fn journals_spell_outcomes_like_this() {
+        let cases = [
+            (Outcome::from(1.25), r#"{"value":1.25}"#),
+            (Outcome::infeasible(0.5), r#"{"infeasible":0.5}"#),
+            (
+                Outcome::Infeasible { violation: 0.5, value: Some(1.25) },
+                r#"{"infeasible":0.5,"value":1.25}"#,
+            ),
+            (
+                Outcome::failure(FailureKind::NotStarted, "gone"),
+                r#"{"failed":"not-started","detail":"gone"}"#,
+            ),
+        ];
+        for (outcome, text) in cases {
+            assert_eq!(serde_json::to_string(&outcome).unwrap(), text);
+            assert_eq!(serde_json::from_str::<Outcome>(text).unwrap(), outcome);
+        }
+        assert!(serde_json::from_str::<Outcome>("{}").is_err());
+        for kind in FailureKind::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
+        }
+    }
+
+    fn outcome() -> impl Strategy<Value = Outcome> {
+        let kind = prop::sample::select(FailureKind::ALL);
+        prop_oneof![
+            any::<f64>().prop_map(Outcome::Value),
+            (any::<f64>(), any::<Option<f64>>())
+                .prop_map(|(violation, value)| Outcome::Infeasible { violation, value }),
+            (kind, "\\PC{0,9}").prop_map(|(kind, reason)| Outcome::failure(kind, reason)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn every_outcome_survives_a_round_trip(outcome in outcome()) {
+            let checked = outcome.clone().checked();
+            let json = serde_json::to_string(&outcome).unwrap();
+            prop_assert_eq!(&serde_json::from_str::<Outcome>(&json).unwrap(), &checked, "{}", json);
+            let bytes = postcard::to_stdvec(&outcome).unwrap();
+            prop_assert_eq!(&postcard::from_bytes::<Outcome>(&bytes).unwrap(), &checked);
+            prop_assert_eq!(outcome.rank(), checked.rank());
+            let twice = checked.clone().signed(Direction::Maximize).signed(Direction::Maximize);
+            prop_assert_eq!(twice, checked);
+        }
     }
 }

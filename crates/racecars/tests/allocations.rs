@@ -1,10 +1,13 @@
 //! In the long run, asking and telling allocate nothing: points go round in the same buffers.
 #![allow(unsafe_code, clippy::unwrap_used)]
 
-use racecars::{Algorithm, Candidate, Optimizer, Outcome, Space};
+use racecars::{
+    Algorithm, Candidate, Direction, Next, Optimizer, Order, Outcome, Session, Space, Trial,
+};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::time::Duration;
 
 /// The system's allocator, counting what each thread asks of it.
 struct Counting;
@@ -91,4 +94,36 @@ fn many_candidates_out_allocate_nothing_either() {
     assert_steady(&Algorithm::sracos(), 8);
     assert_steady(&Algorithm::race_cars(), 8);
     assert_steady(&Algorithm::random(), 8);
+}
+
+fn run_session(session: &mut Session, out: &mut VecDeque<Trial>, workers: usize, steps: usize) {
+    for _ in 0..steps {
+        while out.len() < workers
+            && let Next::Evaluate(trial) = session.next(Duration::ZERO).unwrap()
+        {
+            out.push_back(trial);
+        }
+        let trial = out.pop_front().unwrap();
+        let value: f64 = trial.point().iter().map(|x| x * x).sum();
+        session.tell(trial, value).unwrap();
+    }
+}
+
+#[test]
+fn a_steady_session_allocates_nothing() {
+    let space = Space::cube(500, -1.0, 1.0).unwrap();
+    for (order, workers) in
+        [(Order::AsTheyCome, 1), (Order::AsTheyCome, 8), (Order::InOrder { lookahead: 8 }, 8)]
+    {
+        let optimizer = Algorithm::race_cars().optimizer(&space, Some(7000), 1).unwrap();
+        let mut session = Session::new(optimizer, Direction::Maximize);
+        session.set_order(order).unwrap();
+        let mut out = VecDeque::with_capacity(workers);
+        run_session(&mut session, &mut out, workers, 2000);
+        let (before, improvements) = (allocations(), session.history().improvements().len());
+        run_session(&mut session, &mut out, workers, 5000);
+        // Only the history grows, by doubling.
+        let grown = session.history().improvements().len().ilog2() - improvements.ilog2();
+        assert!(allocations() - before <= u64::from(grown) + 1, "{order:?}");
+    }
 }

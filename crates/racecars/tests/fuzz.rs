@@ -9,7 +9,9 @@ use common::bowl;
 use common::strategies::{config, space};
 use proptest::prelude::*;
 use racecars::random::Random;
-use racecars::{Algorithm, Candidate, ErrorKind, Optimizer, Outcome, Rank, Space, load};
+use racecars::{
+    Algorithm, Candidate, ErrorKind, FailureKind, Optimizer, Outcome, Rank, Space, load,
+};
 
 /// A space that was accepted can be searched by every algorithm that takes it.
 fn assert_searchable(space: &Space) {
@@ -366,9 +368,9 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![
         4 => (-1e3..1e3f64).prop_map(Outcome::from),
         1 => any::<f64>().prop_map(Outcome::Value),
-        1 => any::<f64>().prop_map(Outcome::Infeasible),
-        1 => "\\PC{0,9}".prop_map(Outcome::Failed),
-        1 => Just(Outcome::TimedOut),
+        1 => any::<f64>().prop_map(|violation| Outcome::Infeasible { violation, value: None }),
+        1 => "\\PC{0,9}".prop_map(Outcome::failed),
+        1 => Just(Outcome::failure(FailureKind::Timeout, "late")),
     ]
 }
 

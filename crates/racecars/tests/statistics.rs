@@ -174,7 +174,7 @@ fn hard_run(algorithm: &Algorithm, space: &Space, seed: u64) -> f64 {
         for candidate in batch {
             let value = sphere(candidate.point());
             let fails = candidate.id().unwrap() % 5 == 0;
-            let outcome = if fails { Outcome::TimedOut } else { Outcome::from(value) };
+            let outcome = if fails { Outcome::failed("late") } else { Outcome::from(value) };
             optimizer.tell(candidate, outcome).unwrap();
         }
     }

@@ -103,7 +103,7 @@ impl SolveCommand {
             self.show(&solution)?;
         }
         Ok(match solution.stop() {
-            StopReason::Cancelled => ExitCode::from(INTERRUPTED),
+            StopReason::Interrupted => ExitCode::from(INTERRUPTED),
             _ => ExitCode::SUCCESS,
         })
     }

@@ -5,8 +5,8 @@ mod optuna;
 mod table;
 
 use crate::journal::Tell;
-use crate::outcome::Verdict;
-use crate::trace::{self, Event, Reader};
+use crate::outcome::Outcome;
+use crate::trace::{Event, Reader};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -81,9 +81,9 @@ impl Trial {
     fn state(&self) -> &'static str {
         match self.end.as_ref().map(|end| &end.outcome) {
             None => "running",
-            Some(Verdict::Value { .. }) => "value",
-            Some(Verdict::Infeasible { .. }) => "infeasible",
-            Some(Verdict::Failed { failed, .. }) => trace::kind(*failed),
+            Some(Outcome::Value(_)) => "value",
+            Some(Outcome::Infeasible { .. }) => "infeasible",
+            Some(Outcome::Failed(failure)) => failure.kind.name(),
         }
     }
 }
@@ -133,12 +133,12 @@ fn write_json(reader: &mut Reader, out: &mut dyn Write) -> io::Result<u64> {
             row["worker"] = json!(end.worker);
             row["attempts"] = json!(end.attempts);
             match &end.outcome {
-                Verdict::Value { value } => row["value"] = json!(value),
-                Verdict::Infeasible { infeasible, value } => {
-                    row["violation"] = json!(infeasible);
+                Outcome::Value(value) => row["value"] = json!(value),
+                Outcome::Infeasible { violation, value } => {
+                    row["violation"] = json!(violation);
                     row["value"] = json!(value);
                 }
-                Verdict::Failed { detail, .. } => row["detail"] = json!(detail),
+                Outcome::Failed(failure) => row["detail"] = json!(failure.reason),
             }
             if let Some(stderr) = &end.stderr {
                 row["stderr"] = Value::from(stderr.as_str());

@@ -8,7 +8,7 @@ use super::regions::{self, Region};
 use super::reproduce;
 use super::timeline::{Timeline, timeline};
 use super::warnings::{self, Warning, warnings};
-use crate::outcome::Verdict;
+use crate::outcome::Outcome;
 use racecars::{Axis, Portfolio, Rank};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -171,9 +171,9 @@ fn assignments(digest: &Digest, point: &[f64]) -> Vec<(String, String)> {
 fn best(digest: &Digest) -> Option<Value> {
     let best = digest.record.best.as_ref()?;
     let (value, violation) = match best.verdict {
-        Verdict::Value { value } => (Some(value), None),
-        Verdict::Infeasible { infeasible, value } => (value, Some(infeasible)),
-        Verdict::Failed { .. } => (None, None),
+        Outcome::Value(value) => (Some(value), None),
+        Outcome::Infeasible { violation, value } => (value, Some(violation)),
+        Outcome::Failed(_) => (None, None),
     };
     Some(json!({
         "trial": best.trial,

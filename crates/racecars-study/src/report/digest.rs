@@ -5,11 +5,11 @@ use super::kept::Kept;
 use super::places;
 use super::regions::Replay;
 use crate::journal::Tell;
-use crate::outcome::Verdict;
+use crate::outcome::{FailureKind, Outcome};
 use crate::plan::Plan;
 use crate::record::Record;
 use crate::trace::{self, Event, Reader};
-use racecars::{Rank, Space};
+use racecars::{Rank, Space, StopReason};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -91,7 +91,7 @@ pub struct Digest {
     /// Values of trials that were evaluated again.
     pub(super) repeats: HashMap<u64, Vec<f64>>,
     pub(super) sessions: Vec<Session>,
-    pub(super) stop: Option<String>,
+    pub(super) stop: Option<StopReason>,
     pub(super) damaged: Vec<u64>,
     /// How many proposals are not of the space.
     pub(super) foreign: u64,
@@ -194,12 +194,12 @@ impl Digest {
 
     fn tell(&mut self, tell: &Tell, Pending { at: asked, point }: &Pending) {
         let order = self.trials.len() as u64;
-        let rank = tell.outcome.outcome(self.plan.direction).rank();
+        let rank = tell.outcome.rank_in(self.plan.direction);
         let (status, value) = match &tell.outcome {
             _ if rank.is_failure() => (Status::Failed, f64::NAN),
-            Verdict::Value { value } => (Status::Value, *value),
-            Verdict::Infeasible { value, .. } => (Status::Infeasible, value.unwrap_or(f64::NAN)),
-            Verdict::Failed { .. } => (Status::Failed, f64::NAN),
+            Outcome::Value(value) => (Status::Value, *value),
+            Outcome::Infeasible { value, .. } => (Status::Infeasible, value.unwrap_or(f64::NAN)),
+            Outcome::Failed(_) => (Status::Failed, f64::NAN),
         };
         if status == Status::Failed {
             self.note_failure(tell);
@@ -219,8 +219,9 @@ impl Digest {
             let places = codes.map(|(i, &code)| places::place(self.space.axis(i), code) as f32);
             self.kept.push(order, places);
         }
-        let bar = self.improvements.last().map(|best| self.plan.direction.turn(best.1));
-        if status == Status::Value && bar.is_none_or(|bar| self.plan.direction.turn(value) < bar) {
+        let bar = self.improvements.last().map(|best| self.plan.direction.signed(best.1));
+        if status == Status::Value && bar.is_none_or(|bar| self.plan.direction.signed(value) < bar)
+        {
             self.improvements.push((order, value));
         }
         self.record.enter(tell, point);
@@ -231,8 +232,8 @@ impl Digest {
 
     fn note_failure(&mut self, tell: &Tell) {
         let (kind, detail) = match &tell.outcome {
-            Verdict::Failed { failed, detail } => (trace::kind(*failed), detail.clone()),
-            other => (trace::kind(crate::outcome::Failure::Nan), other.to_string()),
+            Outcome::Failed(failure) => (failure.kind.name(), failure.reason.clone()),
+            other => (FailureKind::Nan.name(), other.to_string()),
         };
         let failures = self.failures.entry(kind).or_default();
         failures.count += 1;

@@ -5,7 +5,7 @@
 use super::kept::Kept;
 use super::places;
 use crate::noise::{Favourite, Leader};
-use crate::outcome::{Direction, Verdict};
+use crate::outcome::{Direction, Outcome};
 use crate::plan::Plan;
 use racecars::{Axis, Candidate, Optimizer, Portfolio, Space};
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ pub(super) struct Replay {
     optimizer: Option<Box<dyn Optimizer>>,
     out: HashMap<u64, Candidate>,
     /// In deterministic mode, outcomes whose turn has not come.
-    waiting: HashMap<u64, Verdict>,
+    waiting: HashMap<u64, Outcome>,
     deterministic: bool,
     direction: Direction,
     regions: Vec<Region>,
@@ -63,7 +63,7 @@ impl Replay {
     /// What a portfolio of algorithms did, if the study's algorithm is one.
     pub(super) fn portfolio(&self) -> Option<Portfolio> {
         let portfolio = self.optimizer.as_ref()?.portfolio()?;
-        Some(portfolio.map_values(|best| self.direction.turn(best)))
+        Some(portfolio.signed(self.direction))
     }
 
     /// The point that an algorithm which saw noise recommends, with the mean of its fresh values.
@@ -117,7 +117,7 @@ impl Replay {
     }
 
     /// A trial ended.
-    pub(super) fn tell(&mut self, trial: u64, verdict: &Verdict) {
+    pub(super) fn tell(&mut self, trial: u64, verdict: &Outcome) {
         if self.deterministic && self.optimizer.is_some() {
             self.waiting.insert(trial, verdict.clone());
         } else {
@@ -125,11 +125,11 @@ impl Replay {
         }
     }
 
-    fn pass_on(&mut self, trial: u64, verdict: &Verdict) {
+    fn pass_on(&mut self, trial: u64, verdict: &Outcome) {
         let Some(optimizer) = &mut self.optimizer else { return };
         let Some(candidate) = self.out.remove(&trial) else { return };
         let point = candidate.point().to_vec();
-        match optimizer.tell(candidate, verdict.outcome(self.direction)) {
+        match optimizer.tell(candidate, verdict.clone().signed(self.direction)) {
             Ok(()) => self.favourite.note(trial, &point, &**optimizer),
             Err(_) => self.optimizer = None,
         }

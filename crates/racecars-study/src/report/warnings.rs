@@ -3,7 +3,7 @@
 use super::digest::{Digest, Status};
 use super::importance::Importance;
 use super::{failures, places};
-use crate::outcome::{Direction, Verdict};
+use crate::outcome::{Direction, Outcome};
 use racecars::{Axis, Space};
 use serde::Serialize;
 
@@ -255,13 +255,12 @@ impl List {
 
     fn noise(&mut self, digest: &Digest) {
         let Some(best) = &digest.record.best else { return };
-        let (Verdict::Value { value: seen }, Some(again)) =
-            (&best.verdict, digest.repeats.get(&best.trial))
+        let (Outcome::Value(seen), Some(again)) = (&best.verdict, digest.repeats.get(&best.trial))
         else {
             return;
         };
         let (mean, spread) = mean_and_spread(again);
-        let cost = |value: f64| digest.plan.direction.turn(value);
+        let cost = |value: f64| digest.plan.direction.signed(value);
         if again.len() >= 2 && cost(mean) - cost(*seen) > 2.0 * spread && mean != *seen {
             let better = match digest.plan.direction {
                 Direction::Minimize => "low",

@@ -36,7 +36,7 @@ pub use settings::Setting;
 pub use shell::Shell;
 
 use crate::error::Result;
-use crate::outcome::{Outcome, Rank};
+use crate::outcome::{Direction, Outcome, Rank};
 use crate::space::{Point, Space};
 use serde::Serialize;
 
@@ -102,7 +102,8 @@ pub struct Best<'a> {
     pub point: &'a [f64],
     /// Its outcome's rank: a value, or the violation of the least infeasible point.
     pub rank: Rank,
-    /// The number of evaluations that the value is a mean of.
+    /// The number of evaluations that the value is a mean of: 1, unless the objective is known to be noisy
+    /// and the point was re-evaluated.
     pub evaluations: u64,
 }
 
@@ -136,10 +137,10 @@ pub struct Portfolio {
 }
 
 impl Portfolio {
-    /// The same with each best value mapped, for functions that are maximized.
-    pub fn map_values(mut self, map: impl Fn(f64) -> f64) -> Self {
+    /// The same in the user's sense, for an objective of this direction.
+    pub fn signed(mut self, direction: Direction) -> Self {
         for best in self.members.iter_mut().filter_map(|member| member.best.as_mut()) {
-            *best = map(*best);
+            *best = direction.signed(*best);
         }
         self
     }
@@ -224,7 +225,7 @@ pub trait Optimizer: sealed::Sealed + std::fmt::Debug + Send {
     fn is_heavy(&self) -> bool;
 
     /// Whether the objective is known to be noisy. Then the best value is a mean, see
-    /// [`Best::evaluations`].
+    /// [`Best::evaluations`], and may get worse as the best point is re-evaluated.
     fn is_noisy(&self) -> bool;
 
     /// What a portfolio of algorithms did, and why; `None` for a single algorithm.

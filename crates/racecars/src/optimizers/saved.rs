@@ -25,8 +25,9 @@ struct Preamble {
 
 impl Preamble {
     fn space(&self) -> Result<Space> {
-        serde_json::from_str(&self.space)
-            .map_err(|error| Error::saved(format!("the saved space is damaged: {error}")))
+        serde_json::from_str(&self.space).map_err(|error| {
+            Error::saved(format!("the saved space is damaged: {error}")).caused_by(error)
+        })
     }
 }
 
@@ -59,7 +60,7 @@ pub(crate) fn load_nested(bytes: &[u8], depth: usize) -> Result<Box<dyn Optimize
     let restored = registry::restore(&preamble.algorithm, preamble.space()?, state, depth);
     restored.map_err(|error| match error.kind() {
         ErrorKind::Saved => error,
-        _ => Error::saved(format!("the saved optimizer is damaged: {error}")),
+        _ => Error::saved(format!("the saved optimizer is damaged: {error}")).caused_by(error),
     })
 }
 
@@ -112,5 +113,5 @@ pub(crate) fn unsound() -> Error {
 }
 
 fn undecodable(error: postcard::Error) -> Error {
-    Error::saved(format!("the saved optimizer cannot be decoded: {error}"))
+    Error::saved(format!("the saved optimizer cannot be decoded: {error}")).caused_by(error)
 }

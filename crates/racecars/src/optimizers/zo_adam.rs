@@ -451,7 +451,7 @@ mod tests {
             let candidate = run.ask().unwrap();
             let outcome = match random.index(4) {
                 0 => continue,
-                1 => Outcome::TimedOut,
+                1 => Outcome::failed("late"),
                 _ => bowl(candidate.point()),
             };
             run.tell(candidate, outcome).unwrap();
@@ -487,7 +487,7 @@ mod tests {
             broken = load(&broken.save()).unwrap();
             let (a, b) = (straight.ask().unwrap(), broken.ask().unwrap());
             assert_eq!(a, b);
-            let outcome = if i % 7 == 0 { Outcome::TimedOut } else { bowl(a.point()) };
+            let outcome = if i % 7 == 0 { Outcome::failed("late") } else { bowl(a.point()) };
             straight.tell(a, outcome.clone()).unwrap();
             broken.tell(b, outcome).unwrap();
         }

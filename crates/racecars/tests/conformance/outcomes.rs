@@ -13,9 +13,9 @@ fn trouble(random: &mut Random) -> Outcome {
         2 => Outcome::Value(f64::NEG_INFINITY),
         3 => Outcome::from(f64::NAN),
         4 => Outcome::infeasible(random.unit()),
-        5 => Outcome::Infeasible(f64::NAN),
+        5 => Outcome::Infeasible { violation: f64::NAN, value: None },
         6 => Outcome::failed("crashed"),
-        _ => Outcome::TimedOut,
+        _ => Outcome::failed("late"),
     }
 }
 
@@ -59,9 +59,10 @@ fn when_all_fail_there_is_no_best_and_the_search_goes_on() {
         let steps = case.space.cardinality().map_or(80, |points| points.min(80));
         for step in 0..steps {
             let candidate = optimizer.ask().unwrap();
-            let outcome = [Outcome::Value(f64::NAN), Outcome::failed("no"), Outcome::TimedOut]
-                [step as usize % 3]
-                .clone();
+            let outcome =
+                [Outcome::Value(f64::NAN), Outcome::failed("no"), Outcome::failed("late")]
+                    [step as usize % 3]
+                    .clone();
             optimizer.tell(candidate, outcome).unwrap();
             assert!(optimizer.best().is_none() && optimizer.best_point().is_none());
         }

@@ -419,7 +419,7 @@ mod tests {
             }
             let candidate: Candidate = out.swap_remove(random.index(out.len()));
             let outcome = match random.index(10) {
-                0 => Outcome::TimedOut,
+                0 => Outcome::failed("late"),
                 1 => Outcome::infeasible(1.0),
                 2 => continue,
                 _ => sphere(candidate.point()),
@@ -468,7 +468,7 @@ mod tests {
             out.extend((0..100).map(|_| run.ask().unwrap()));
             assert!(run.search().population.turn() > 0, "no trial was made");
             for candidate in out.into_iter().rev() {
-                run.tell(candidate, Outcome::TimedOut).unwrap();
+                run.tell(candidate, Outcome::failed("late")).unwrap();
             }
             assert_eq!((run.told(), run.pending()), (204, 0));
             assert_eq!(run.best().unwrap().rank.value(), Some(1.0));
