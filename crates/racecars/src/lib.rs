@@ -105,6 +105,7 @@
 mod classify;
 mod embedding;
 mod error;
+mod linalg;
 pub mod optimizers;
 mod outcome;
 pub mod random;

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 pub(super) const ROOM: u64 = 1 << 62;
 
 const MAGIC: &[u8; 8] = b"RACECARS";
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 /// Magic, version, checksum.
 const HEADER: usize = 8 + 2 + 4;
 

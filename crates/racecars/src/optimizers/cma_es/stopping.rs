@@ -22,7 +22,8 @@ pub enum Stop {
     /// ConditionCov: the condition number of the covariance matrix is above 10^14, or it is no longer
     /// positive definite.
     Condition,
-    /// NoEffectAxis: a tenth of a deviation along a principal axis does not change the mean.
+    /// NoEffectAxis: a tenth of a deviation along one of the axes of a draw does not change the mean.
+    /// (The axes are the columns of the Cholesky factor; the tutorial has the principal axes.)
     Axis,
     /// NoEffectCoord: a fifth of a deviation of some coordinate does not change the mean.
     Coordinate,
@@ -111,9 +112,10 @@ impl History {
         if (0..n).any(has_no_effect) {
             return Some(Stop::Coordinate);
         }
-        if let Some((axis, direction)) = covariance.axis((generation % n as u64) as usize) {
-            let step = 0.1 * distribution.sigma * axis;
-            if mean.iter().zip(direction).all(|(mean, d)| mean + step * d == *mean) {
+        let index = (generation % n as u64) as usize;
+        if let Some(axis) = covariance.axis(index) {
+            let step = 0.1 * distribution.sigma;
+            if mean[index..].iter().zip(axis).all(|(mean, d)| mean + step * d == *mean) {
                 return Some(Stop::Axis);
             }
         }
