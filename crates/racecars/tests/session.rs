@@ -5,8 +5,8 @@
 
 use racecars::random::Random;
 use racecars::{
-    Algorithm, Counts, Direction, ErrorKind, Flow, Next, Noise, Optimizer, Order, Outcome, Session,
-    Space, StopReason, StopRules, Trial, Workers, load, minimize,
+    Algorithm, Auto, Counts, Direction, ErrorKind, Flow, Next, Noise, Optimizer, Order, Outcome,
+    Session, Space, StopReason, StopRules, Trial, Workers, load, minimize,
 };
 use std::time::Duration;
 
@@ -172,7 +172,7 @@ fn a_lucky_value_is_not_the_target() {
     let noisy = |noise: Noise, seed: u64| {
         let mut random = Random::new(seed);
         minimize(&space())
-            .algorithm(Algorithm::Auto(noise))
+            .algorithm(Algorithm::Auto(Auto::default().noise(noise)))
             .budget(1500)
             .seed(seed)
             .target(-1.0)
