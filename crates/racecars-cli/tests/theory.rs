@@ -1,4 +1,4 @@
-//! `racecars theory` as a program: the bounds, and a run that is followed.
+//! `racecars theory` as a program: the bounds, and a measured run.
 
 #![allow(clippy::unwrap_used)]
 

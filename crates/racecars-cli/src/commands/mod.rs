@@ -28,30 +28,31 @@ use racecars_lab::trials::TrialProgress;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The settings of algorithms that commands share.
+/// The algorithm settings that several commands have.
 #[derive(Args)]
 pub(crate) struct Tuning {
-    /// RACE-CARS as in the paper, where the region adapts itself if neither this nor --rho is given:
-    /// each shrink multiplies its width by this [default: 0.95]
+    /// RACE-CARS with the paper's fixed schedule: each shrink multiplies the region's width by this
+    /// [default: 0.95]. Without --gamma and --rho the region adapts itself
     #[arg(long, value_name = "G")]
     gamma: Option<f64>,
-    /// RACE-CARS as in the paper: the probability of a shrink at each step [default: 55 / budget]
+    /// RACE-CARS with the paper's fixed schedule: the probability of a shrink at each step
+    /// [default: 55 / budget]
     #[arg(long, value_name = "R")]
     rho: Option<f64>,
-    /// The RACOS family: the probability to draw from the learned box rather than from the whole
-    /// space [default: 0.99; 1 where the region adapts itself]
+    /// RACE-CARS, SRACOS, RACOS: the probability of a draw from the learned box rather than from the whole
+    /// space [default: 0.99; 1 if the region adapts itself]
     #[arg(long, value_name = "L")]
     lambda: Option<f64>,
 }
 
 impl Tuning {
-    /// The algorithm where none is named: the default, or the one whose settings are given.
+    /// The algorithm if none is named: the default, or RACE-CARS if one of its settings is given.
     fn default_algorithm(&self) -> Algorithm {
         let is_given = self.gamma.is_some() || self.rho.is_some() || self.lambda.is_some();
         if is_given { Algorithm::race_cars() } else { Algorithm::default() }
     }
 
-    /// Gives the settings to the algorithms that have them; it is an error if none has.
+    /// Applies the settings to the algorithms that have them; it is an error if none has.
     fn apply(&self, algorithms: &mut [Algorithm]) -> anyhow::Result<()> {
         let shrinks = |algorithm: &Algorithm| matches!(algorithm, Algorithm::RaceCars(..));
         let learns = |algorithm: &Algorithm| {
@@ -84,7 +85,7 @@ impl Tuning {
     }
 }
 
-/// What a build without language models says about them.
+/// `racecars lm` in a build without language models: an error that says how to build with them.
 #[cfg(not(feature = "lm"))]
 #[derive(Args)]
 #[command(disable_help_flag = true)]
@@ -103,18 +104,18 @@ impl LmMissing {
     }
 }
 
-/// The help of an argument that takes algorithms.
+/// The help of an argument that takes algorithm names.
 fn algorithms(what: &str) -> String {
     format!("{what}: {}", Algorithm::NAMES.join(", "))
 }
 
-/// How many jobs run at once: as many as given, or as there are cores.
+/// The number of parallel jobs: the given one, or the number of cores.
 fn cores(jobs: Option<usize>) -> usize {
     let available = || std::thread::available_parallelism().map_or(1, usize::from);
     jobs.unwrap_or_else(available)
 }
 
-/// Shows how far kept trials are; the steps of the display are percents.
+/// Shows the progress of an experiment, in percent.
 fn show_step(progress: &ProgressDisplay, step: &TrialProgress<'_>) {
     progress.show((100.0 * step.share) as u64, || {
         let (trials, of, cell) = (step.trials, step.of, step.cell);
@@ -123,14 +124,16 @@ fn show_step(progress: &ProgressDisplay, step: &TrialProgress<'_>) {
     });
 }
 
-/// Says what an interrupt left, and gives the exit code.
+/// Reports an interrupted experiment, and returns the exit code.
 fn say_interrupted(kept: usize, of: usize, out: &Path) -> ExitCode {
     let out = out.display();
-    eprintln!("interrupted; {kept} of {of} trials are kept in {out}: the same command goes on");
+    eprintln!(
+        "interrupted: {kept} of {of} trials are saved in {out}; run the same command again to resume"
+    );
     ExitCode::from(INTERRUPTED)
 }
 
-/// Reads a number of at least 1.
+/// Parses an integer of at least 1.
 fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("not a whole number of at least 1".to_string()),
