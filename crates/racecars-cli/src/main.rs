@@ -19,7 +19,7 @@ use std::process::ExitCode;
 #[command(version, after_help = EXAMPLES, max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 const EXAMPLES: &str = "\
@@ -39,7 +39,7 @@ Examples:
   racecars theory --dim 50                             the paper's query bounds, printed and corrected";
 
 #[derive(Subcommand)]
-enum Command {
+enum CliCommand {
     Run(commands::run::Run),
     Init(commands::init::InitCommand),
     Check(commands::check::CheckCommand),
@@ -65,22 +65,22 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
-        Command::Run(run) => run.run(),
-        Command::Init(init) => init.run(),
-        Command::Check(check) => check.run(),
-        Command::Ask(ask) => ask.run(),
-        Command::Tell(tell) => tell.run(),
-        Command::Report(report) => report.run(),
-        Command::Watch(watch) => watch.run(),
-        Command::Export(export) => export.run(),
-        Command::Solve(solve) => solve.run(),
-        Command::Bench(bench) => bench.run(),
-        Command::Overhead(overhead) => overhead.run(),
-        Command::Paper(paper) => paper.run(),
-        Command::Theory(theory) => theory.run(),
-        Command::Problem(problem) => problem.run(),
-        Command::Algorithms(algorithms) => algorithms.run(),
-        Command::Lm(lm) => lm.run(),
+        CliCommand::Run(run) => run.run(),
+        CliCommand::Init(init) => init.run(),
+        CliCommand::Check(check) => check.run(),
+        CliCommand::Ask(ask) => ask.run(),
+        CliCommand::Tell(tell) => tell.run(),
+        CliCommand::Report(report) => report.run(),
+        CliCommand::Watch(watch) => watch.run(),
+        CliCommand::Export(export) => export.run(),
+        CliCommand::Solve(solve) => solve.run(),
+        CliCommand::Bench(bench) => bench.run(),
+        CliCommand::Overhead(overhead) => overhead.run(),
+        CliCommand::Paper(paper) => paper.run(),
+        CliCommand::Theory(theory) => theory.run(),
+        CliCommand::Problem(problem) => problem.run(),
+        CliCommand::Algorithms(algorithms) => algorithms.run(),
+        CliCommand::Lm(lm) => lm.run(),
     };
     match result {
         Ok(code) => code,

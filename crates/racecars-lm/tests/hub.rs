@@ -336,8 +336,9 @@ fn refusals_say_what_to_do_and_leave_nothing() {
     assert_eq!(files_in(folder), Vec::<PathBuf>::new());
 
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let nobody = Hub::new(&format!("http://{free}"), None).unwrap();
-    let error = nobody.fetch(&"owner/name".parse().unwrap(), folder, |_, _, _| {}).unwrap_err();
+    let unreachable = Hub::new(&format!("http://{free}"), None).unwrap();
+    let error =
+        unreachable.fetch(&"owner/name".parse().unwrap(), folder, |_, _, _| {}).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Network);
     assert!(error.to_string().contains("without a network"), "{error}");
     // TLS is spoken: its first byte says that a handshake begins.

@@ -72,9 +72,9 @@ impl Prompt {
         let metadata = HashMap::from([(METADATA_KEY.to_string(), origin)]);
         let bytes = safetensors::serialize(tensors, Some(metadata))
             .map_err(|error| refuse(error.to_string()))?;
-        let beside = path.with_extension("safetensors.part");
-        std::fs::write(&beside, bytes)
-            .and_then(|()| std::fs::rename(&beside, path))
+        let temporary = path.with_extension("safetensors.part");
+        std::fs::write(&temporary, bytes)
+            .and_then(|()| std::fs::rename(&temporary, path))
             .map_err(|error| refuse(error.to_string()))
     }
 

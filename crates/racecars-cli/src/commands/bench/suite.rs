@@ -8,8 +8,8 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use racecars::{Algorithm, Budget};
 use racecars_lab::suite::{
-    BUDGETS, DIMS, Half, NEAR, QUICK_DIMS, QUICK_SEEDS, RatioSummary, SEEDS, SINGLES, Standing,
-    Suite, SuiteFunction, SummaryGroup,
+    BUDGETS, DIMS, Half, NEAR_RATIO, QUICK_DIMS, QUICK_SEEDS, RatioSummary, SEEDS, SINGLES,
+    Standing, Suite, SuiteFunction, SummaryGroup,
 };
 use racecars_lab::trials::Completion;
 use std::path::PathBuf;
@@ -153,7 +153,7 @@ fn show(standing: &Standing) -> anyhow::Result<()> {
         standing.seeds
     ))?;
 
-    let near = format!("within {NEAR}x");
+    let near = format!("within {NEAR_RATIO}x");
     let headings =
         ["", "worst cell", "cells", "mean ratio", "mean loss", near.as_str(), "worst ratio"];
     let mut groups = table(&headings, 2);

@@ -147,7 +147,7 @@ fn target(measured: &MeasuredRun) -> String {
     let from = if measured.target_framed {
         "a box that holds it"
     } else {
-        "the whole domain, for want of a box that surely holds it"
+        "the whole domain, since no box that holds it is known"
     };
     match measured.target_log10 {
         None => format!("no sample hit it, in {draws} draws from {from}"),
