@@ -24,7 +24,7 @@ struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  racecars run -p x=0:10 -p n=1..64 --budget 200 -- ./sim --x {x} --n {n}    optimize a program
+  racecars run -p x=0:10 -p k=1..64 --budget 200 -- ./sim --x {x} --k {k}    optimize a program
   racecars report                                      a page about how it went
   racecars watch                                       the same page, live
   racecars solve ackley --dim 500                      find a minimum, see how it came down
@@ -33,6 +33,7 @@ Examples:
                  --algorithm race-cars,sracos,random --trials 10
   racecars bench --suite default --quick               how good the default is, everywhere
   racecars problem                                     the test problems there are
+  racecars algorithms                                  the algorithms and their settings
   racecars overhead --dim 50,500,1000000               what a step costs, beside its floor
   racecars paper --quick                               the paper's experiments, as one page
   racecars theory --dim 50                             the paper's query bounds, printed and corrected";
@@ -40,25 +41,26 @@ Examples:
 #[derive(Subcommand)]
 enum Command {
     Run(commands::run::Run),
-    Init(commands::init::Init),
-    Check(commands::check::Check),
-    Ask(commands::by_hand::Ask),
-    Tell(commands::by_hand::Tell),
-    Report(commands::seeing::Report),
-    Watch(commands::seeing::WatchStudy),
-    Export(commands::seeing::Export),
-    Solve(commands::solve::Solve),
-    Bench(commands::bench::Bench),
-    Overhead(commands::overhead::Overhead),
+    Init(commands::init::InitCommand),
+    Check(commands::check::CheckCommand),
+    Ask(commands::ask::AskCommand),
+    Tell(commands::tell::TellCommand),
+    Report(commands::report::ReportCommand),
+    Watch(commands::watch::WatchCommand),
+    Export(commands::export::ExportCommand),
+    Solve(commands::solve::SolveCommand),
+    Bench(commands::bench::BenchCommand),
+    Overhead(commands::overhead::OverheadCommand),
     Paper(commands::paper::PaperCommand),
-    Theory(Box<commands::theory::Theory>),
-    Problem(commands::problem::Problem),
+    Theory(Box<commands::theory::TheoryCommand>),
+    Problem(commands::problem::ProblemCommand),
+    Algorithms(commands::algorithms::AlgorithmsCommand),
     #[cfg(feature = "lm")]
     #[command(subcommand)]
-    Lm(commands::lm::Lm),
+    Lm(commands::lm::LmCommand),
     /// Language models as a service: in a build with `--features lm`
     #[cfg(not(feature = "lm"))]
-    Lm(commands::Without),
+    Lm(commands::LmMissing),
 }
 
 fn main() -> ExitCode {
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         Command::Paper(paper) => paper.run(),
         Command::Theory(theory) => theory.run(),
         Command::Problem(problem) => problem.run(),
+        Command::Algorithms(algorithms) => algorithms.run(),
         Command::Lm(lm) => lm.run(),
     };
     match result {
@@ -95,4 +98,47 @@ fn main() -> ExitCode {
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     (error.downcast_ref::<std::io::Error>())
         .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Arguments;
+    use clap::{Command, CommandFactory};
+
+    /// Calls `check` with the path of every command and the command itself.
+    fn for_each(path: String, command: &Command, check: &mut impl FnMut(&str, &Command)) {
+        check(&path, command);
+        for subcommand in command.get_subcommands() {
+            for_each(format!("{path} {}", subcommand.get_name()), subcommand, check);
+        }
+    }
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    /// clap replaces the text `{n}` by a line break and has no way to escape it.
+    #[test]
+    fn help_keeps_every_line_of_its_texts_and_examples() {
+        let mut examples = 0;
+        for_each("racecars".into(), &Arguments::command(), &mut |path, command| {
+            let page = command.clone().term_width(0).render_long_help().to_string();
+            let lines: Vec<&str> = page.lines().map(str::trim).collect();
+            let about = command.get_long_about().or(command.get_about());
+            let arguments = command.get_arguments();
+            let texts = (arguments.filter(|argument| !argument.is_hide_set()))
+                .filter_map(|argument| argument.get_long_help().or(argument.get_help()))
+                .chain(about)
+                .chain(command.get_after_help());
+            for line in texts
+                .flat_map(|text| text.to_string().lines().map(str::to_string).collect::<Vec<_>>())
+            {
+                examples += usize::from(line.trim().starts_with("racecars "));
+                let is_there = lines.iter().any(|shown| shown.contains(line.trim()));
+                assert!(is_there, "`{path} --help` does not have the line {line:?}:\n{page}");
+            }
+        });
+        assert!(examples > 20, "{examples} examples");
+    }
 }

@@ -31,12 +31,12 @@ pub(crate) fn table(headings: &[&str], words: usize) -> Table {
 /// What the members of a portfolio did, and why.
 pub(crate) fn portfolio_table(portfolio: &Portfolio) -> String {
     let mut members = table(&["member", "evaluations", "improvements", "best"], 1);
-    for MemberAccount { name, evaluations, improvements, best } in &portfolio.members {
+    for MemberAccount { name, evaluations, improvements, best, .. } in &portfolio.members {
         let best = best.map_or("none".to_string(), short);
         members.add_row([name.clone(), evaluations.to_string(), improvements.to_string(), best]);
     }
     let mut text = format!("{members}");
-    for Decision { at, what } in &portfolio.decisions {
+    for Decision { at, what, .. } in &portfolio.decisions {
         text += &format!("\n{at:>8}  {what}");
     }
     text

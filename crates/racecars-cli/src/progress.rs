@@ -11,7 +11,7 @@ const REFRESH: Duration = Duration::from_millis(100);
 const PLAIN: Duration = Duration::from_secs(2);
 
 /// A progress display of so many steps. May be used from several threads.
-pub(crate) struct Progress {
+pub(crate) struct ProgressDisplay {
     total: u64,
     bar: Option<ProgressBar>,
     /// When it was last shown.
@@ -19,7 +19,7 @@ pub(crate) struct Progress {
     started: Instant,
 }
 
-impl Progress {
+impl ProgressDisplay {
     pub(crate) fn new(total: u64) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let template = "{wide_bar:.green/dim} {pos}/{len} {msg} ({eta} left)";
@@ -30,7 +30,7 @@ impl Progress {
             bar
         });
         let now = Instant::now();
-        Progress { total, bar, shown: Mutex::new(now), started: now }
+        ProgressDisplay { total, bar, shown: Mutex::new(now), started: now }
     }
 
     /// Shows that `done` steps are done, if it is time to; `message` is only made then.
@@ -56,7 +56,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressDisplay {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -1,16 +1,16 @@
-//! Trials of algorithms on problems, side by side on all cores.
+//! Trials of algorithms on problems, in parallel on all cores.
 
-use crate::statistics::Summary;
 use racecars::random::Random;
 use racecars::{Algorithm, Cancel, StopReason, minimize};
+use racecars_figures::statistics::SummaryStatistics;
 use racecars_problems::{Problem, ProblemError};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// One line of a comparison: an algorithm on a problem.
+/// One row of a comparison: an algorithm on a problem.
 #[derive(Debug, Clone)]
-pub struct Cell {
+pub struct BenchCell {
     /// The problem's name.
     pub problem: String,
     /// Its dimension.
@@ -21,23 +21,23 @@ pub struct Cell {
     pub algorithm: Algorithm,
 }
 
-/// A comparison: cells, and how often each is tried.
+/// A comparison: cells, and the number of trials of each.
 #[derive(Debug, Clone)]
 pub struct Bench {
     /// The cells.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<BenchCell>,
     /// How many trials each cell has.
     pub trials: usize,
-    /// Trial `i` has seed `seed + i`; what is random about a problem has `seed` itself.
+    /// Trial `i` has seed `seed + i`; the random parts of a problem (shift, rotation) have `seed`.
     pub seed: u64,
-    /// The standard deviation of normal noise on every value. Then not the best value counts, which is a
-    /// lucky one, but the value without noise at the point that is recommended.
+    /// The standard deviation of normal noise added to every value. A trial is then scored by the value
+    /// without noise at its recommended point, since the best noisy value is a lucky one.
     pub noise: f64,
 }
 
-/// What came of a cell's trials. The times are of single trials on one core each.
+/// The results of a cell's trials. The times are of single trials on one core each.
 #[derive(Debug, Clone, Serialize)]
-pub struct CellResult {
+pub struct BenchResult {
     /// The problem's name.
     pub problem: String,
     /// Its dimension.
@@ -46,23 +46,23 @@ pub struct CellResult {
     pub budget: u64,
     /// The algorithm's name.
     pub algorithm: String,
-    /// How many trials are in the figures.
+    /// The number of finished trials, which all other fields are computed from.
     pub trials: usize,
-    /// The best value of each trial, summarized.
+    /// Statistics of the trials' best values.
     #[serde(flatten)]
-    pub summary: Summary,
+    pub summary: SummaryStatistics,
     /// The evaluations of all trials together.
     pub evaluations: u64,
     /// The mean time of a trial in seconds.
     pub seconds: f64,
     /// The optimizer's time per evaluation in microseconds, without the objective's.
     pub overhead_us: f64,
-    /// The best value of each trial, in the order of their seeds.
+    /// The best value of each trial, in the order of the seeds.
     pub finals: Vec<f64>,
 }
 
 #[derive(Clone, Copy)]
-struct Trial {
+struct BenchTrial {
     best: f64,
     evaluations: u64,
     elapsed: Duration,
@@ -70,23 +70,23 @@ struct Trial {
 }
 
 impl Bench {
-    /// How many trials there are in all.
+    /// The total number of trials.
     pub fn len(&self) -> usize {
         self.cells.len() * self.trials
     }
 
-    /// Whether there is nothing to try.
+    /// Whether there are no trials.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Runs all trials on `rayon`'s current threads. `finished` is called after each, from any of
-    /// them. When `cancel` is cancelled, the trials that are done make the result.
+    /// Runs all trials on `rayon`'s current threads. `finished` is called after each trial, from any
+    /// thread. When `cancel` is cancelled, the results are those of the finished trials.
     pub fn run(
         &self,
         cancel: &Cancel,
-        finished: impl Fn(&Cell) + Sync,
-    ) -> Result<Vec<CellResult>, BenchError> {
+        finished: impl Fn(&BenchCell) + Sync,
+    ) -> Result<Vec<BenchResult>, BenchError> {
         let problems: Vec<Problem> = (self.cells.iter())
             .map(|cell| Problem::named(&cell.problem, cell.dim, self.seed))
             .collect::<Result<_, _>>()?;
@@ -94,7 +94,7 @@ impl Bench {
             cell.algorithm.optimizer(problem.space(), Some(cell.budget), 0)?;
         }
         let clock = clock_cost();
-        let trials: Vec<Option<Trial>> = (0..self.len())
+        let trials: Vec<Option<BenchTrial>> = (0..self.len())
             .into_par_iter()
             .with_max_len(1)
             .map(|job| {
@@ -107,29 +107,29 @@ impl Bench {
             })
             .collect::<Result<_, racecars::Error>>()?;
         let of_cells = self.cells.iter().zip(trials.chunks(self.trials.max(1)));
-        Ok(of_cells.filter_map(|(cell, trials)| CellResult::of(cell, trials, clock)).collect())
+        Ok(of_cells.filter_map(|(cell, trials)| BenchResult::of(cell, trials, clock)).collect())
     }
 }
 
 /// Why a comparison cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
-    /// A problem that is not known.
+    /// An unknown problem.
     #[error(transparent)]
     Problem(#[from] ProblemError),
-    /// A setting, or a space that an algorithm does not take.
+    /// An invalid setting, or a space that an algorithm does not support.
     #[error(transparent)]
     Optimizer(#[from] racecars::Error),
 }
 
 /// One trial; `None` if it was cancelled.
 fn run_trial(
-    cell: &Cell,
+    cell: &BenchCell,
     problem: &Problem,
     noise: f64,
     seed: u64,
     cancel: &Cancel,
-) -> Result<Option<Trial>, racecars::Error> {
+) -> Result<Option<BenchTrial>, racecars::Error> {
     let mut in_objective = Duration::ZERO;
     let mut random = Random::stream(seed, 0x6e6f6973);
     let solution = minimize(problem.space())
@@ -147,7 +147,7 @@ fn run_trial(
             value
         })?;
     let best = solution.point().map_or(f64::INFINITY, |point| problem.evaluate(point));
-    Ok((solution.stop() != StopReason::Interrupted).then(|| Trial {
+    Ok((solution.stop() != StopReason::Interrupted).then(|| BenchTrial {
         best,
         evaluations: solution.evaluations(),
         elapsed: solution.elapsed(),
@@ -155,17 +155,17 @@ fn run_trial(
     }))
 }
 
-impl CellResult {
-    fn of(cell: &Cell, trials: &[Option<Trial>], clock: f64) -> Option<CellResult> {
-        let done: Vec<Trial> = trials.iter().copied().flatten().collect();
+impl BenchResult {
+    fn of(cell: &BenchCell, trials: &[Option<BenchTrial>], clock: f64) -> Option<BenchResult> {
+        let done: Vec<BenchTrial> = trials.iter().copied().flatten().collect();
         let finals: Vec<f64> = done.iter().map(|trial| trial.best).collect();
-        let summary = Summary::of(&finals)?;
+        let summary = SummaryStatistics::of(&finals)?;
         let evaluations: u64 = done.iter().map(|trial| trial.evaluations).sum();
-        let total = |part: fn(&Trial) -> Duration| -> f64 {
+        let total = |part: fn(&BenchTrial) -> Duration| -> f64 {
             done.iter().map(|trial| part(trial).as_secs_f64()).sum()
         };
         let outside = total(|trial| trial.elapsed.saturating_sub(trial.in_objective));
-        Some(CellResult {
+        Some(BenchResult {
             problem: cell.problem.clone(),
             dim: cell.dim,
             budget: cell.budget,
@@ -180,16 +180,16 @@ impl CellResult {
     }
 }
 
-/// What looking at the clock before and after an evaluation adds outside of what it measures.
+/// The time in seconds that reading the clock before and after an evaluation adds to the optimizer's time.
 fn clock_cost() -> f64 {
-    const LOOKS: u32 = 20_000;
+    const READINGS: u32 = 20_000;
     let start = Instant::now();
     let mut inside = Duration::ZERO;
-    for _ in 0..LOOKS {
-        let look = Instant::now();
-        inside += look.elapsed();
+    for _ in 0..READINGS {
+        let reading = Instant::now();
+        inside += reading.elapsed();
     }
-    start.elapsed().saturating_sub(inside).as_secs_f64() / f64::from(LOOKS)
+    start.elapsed().saturating_sub(inside).as_secs_f64() / f64::from(READINGS)
 }
 
 #[cfg(test)]
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     fn bench() -> Bench {
-        let cell = |algorithm: &str| Cell {
+        let cell = |algorithm: &str| BenchCell {
             problem: "shifted-sphere".into(),
             dim: 10,
             budget: 300,

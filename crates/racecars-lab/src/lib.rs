@@ -1,22 +1,18 @@
 //! Experiments with racecars: the paper's, comparisons of algorithms on problems, and measurements of
-//! what the optimizers themselves cost.
+//! the optimizers' own cost.
 //!
-//! - [`mod@bench`]: trials of algorithms on problems, side by side on all cores
-//! - [`overhead`]: the cost of a step beside its floor
+//! - [`mod@bench`]: trials of algorithms on problems, in parallel on all cores
+//! - [`overhead`]: the cost of a step next to its floor
 //! - [`paper`]: the paper's experiments as data, figures and one page
-//! - [`program`]: what a study adds to running a program, beside a bare loop
-//! - [`figures`]: curves and heat maps as SVG
-//! - [`statistics`]: what is said about lists of numbers
-//! - [`suite`]: a candidate for the default beside the best single algorithm of every cell
-//! - [`theory`]: what the theorems assume, measured in a run
-//! - [`trials`]: trials side by side, kept on disk
+//! - [`program`]: the overhead of a study next to a bare loop
+//! - [`suite`]: a candidate for the default next to the best single algorithm of every cell
+//! - [`theory`]: the paper's query bounds, and measurements of what they assume
+//! - [`trials`]: trials in parallel, saved on disk
 
 pub mod bench;
-pub mod figures;
 pub mod overhead;
 pub mod paper;
 pub mod program;
-pub mod statistics;
 pub mod suite;
 pub mod theory;
 pub mod trials;

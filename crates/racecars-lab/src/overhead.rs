@@ -1,12 +1,12 @@
-//! What a step of an optimizer costs, beside its floor: copying a point, and drawing the random
+//! The cost of a step of an optimizer, next to its floor: copying a point and drawing the random
 //! numbers that a step needs.
 //!
-//! The steps are real ones. A first run with Sphere records the values told; then the same run, which
-//! the seed makes the same, is played again with the recorded values, without evaluating anything,
-//! and timed. The floor is measured in the same process, in turn with the steps.
+//! The steps are those of a real run. A first run on Sphere records the values; a second one with the
+//! same seed is told the recorded values, without evaluating anything, and timed. The floor is
+//! measured in the same process, alternating with the steps.
 
 use racecars::random::Random;
-use racecars::{Algorithm, Error, Optimizer, Outcome, Portfolio, Shrinking, Space};
+use racecars::{Algorithm, Error, Optimizer, Outcome, Portfolio, Space};
 use racecars_problems::functions::sphere;
 use serde::Serialize;
 use std::hint::black_box;
@@ -23,24 +23,24 @@ pub struct Overhead {
     pub ns_per_step: f64,
     /// Nanoseconds to copy a point and draw as many random numbers as a step needs.
     pub floor_ns: f64,
-    /// The first by the second.
+    /// `ns_per_step` divided by `floor_ns`.
     pub ratio: f64,
-    /// Of a portfolio: its time by what its members would have taken for the same evaluations.
+    /// For a portfolio: its time divided by the time of its members alone for the same evaluations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub members_ratio: Option<f64>,
 }
 
-/// Random numbers in a step that draws from a learned box, on average, in a region that adapts
-/// itself and in one that does not; a test of the library counts them.
+/// Mean number of random numbers in a step that draws from a learned box, in an adaptive region and in
+/// a fixed one. A test of the library counts them.
 const DRAWS_PER_STEP: [u64; 2] = [5, 8];
-/// The default exploitation rate where the region does not adapt: other steps draw a number for each
-/// coordinate.
+/// The default exploitation rate in a region that does not adapt. The other steps draw a number for
+/// each coordinate.
 const EXPLOITATION: f64 = 0.99;
-/// How often steps and floor are timed in turn; the medians are given.
+/// Rounds in which steps and floor are timed alternately. The medians are reported.
 const ROUNDS: usize = 15;
 const SEED: u64 = 1;
 
-/// Measures an algorithm at a dimension, on Sphere over [-10, 10]^n.
+/// Measures an algorithm on Sphere over [-10, 10]^n, n = `dim`.
 pub fn measure(algorithm: &Algorithm, dim: usize) -> Result<Overhead, Error> {
     let space = Space::cube(dim, -10.0, 10.0)?;
     // Long enough to be timed well, short enough for a million dimensions.
@@ -63,36 +63,60 @@ pub fn measure(algorithm: &Algorithm, dim: usize) -> Result<Overhead, Error> {
     play(&mut *player, first)?;
     let before = player.portfolio();
     let mut floor = Floor::new(dim, algorithm);
-    let (mut step_times, mut floor_times) = (Vec::new(), Vec::new());
+    let mut rounds = Rounds { steps, step_seconds: Vec::new(), floor_seconds: Vec::new() };
     for values in rest.chunks_exact(steps) {
         let start = Instant::now();
         play(&mut *player, values)?;
-        step_times.push(start.elapsed().as_secs_f64());
+        rounds.step_seconds.push(start.elapsed().as_secs_f64());
         let start = Instant::now();
         (0..steps).for_each(|_| floor.step());
-        floor_times.push(start.elapsed().as_secs_f64());
+        rounds.floor_seconds.push(start.elapsed().as_secs_f64());
     }
-    let per_step = |seconds: f64| 1e9 * seconds / steps as f64;
-    // Members of a portfolio cost differently, and the middle one of the times is that of one of them.
-    let mean = per_step(step_times.iter().sum::<f64>() / step_times.len().max(1) as f64);
-    let (typical, floor_ns) = (per_step(median(step_times)), per_step(median(floor_times)));
     let members_ns = match (before, player.portfolio()) {
-        (Some(before), Some(after)) => Some(members(&before, &after, dim, floor_ns)?),
+        (Some(before), Some(after)) => Some(members(&before, &after, dim, rounds.floor_ns())?),
         _ => None,
     };
-    let ns_per_step = if members_ns.is_some() { mean } else { typical };
-    Ok(Overhead {
-        algorithm: algorithm.name().to_string(),
-        dim,
-        ns_per_step,
-        floor_ns,
-        ratio: ns_per_step / floor_ns,
-        members_ratio: members_ns.map(|members_ns| ns_per_step / members_ns),
-    })
+    Ok(rounds.overhead(algorithm.name(), dim, members_ns))
 }
 
-/// What the members of a portfolio take on average, each measured alone, for the evaluations that they
-/// had from `before` to `after`. Those that are no algorithms by themselves count as the floor.
+/// The times of all rounds.
+struct Rounds {
+    /// Steps of a round.
+    steps: usize,
+    step_seconds: Vec<f64>,
+    floor_seconds: Vec<f64>,
+}
+
+impl Rounds {
+    fn floor_ns(&self) -> f64 {
+        self.ns(median(&self.floor_seconds))
+    }
+
+    fn ns(&self, round_seconds: f64) -> f64 {
+        1e9 * round_seconds / self.steps as f64
+    }
+
+    /// `members_ns`: for a portfolio, the mean time of a step of its members alone.
+    fn overhead(&self, algorithm: &str, dim: usize, members_ns: Option<f64>) -> Overhead {
+        let floor_ns = self.floor_ns();
+        let ns_per_step = match members_ns {
+            // Members cost differently, and the median would be the time of one of them.
+            Some(_) => self.ns(mean(&self.step_seconds)),
+            None => self.ns(median(&self.step_seconds)),
+        };
+        Overhead {
+            algorithm: algorithm.to_string(),
+            dim,
+            ns_per_step,
+            floor_ns,
+            ratio: ns_per_step / floor_ns,
+            members_ratio: members_ns.map(|members_ns| ns_per_step / members_ns),
+        }
+    }
+}
+
+/// The mean time in ns that the members of a portfolio, each measured alone, take for the evaluations
+/// they had between `before` and `after`. Members that are not algorithms themselves count as the floor.
 fn members(before: &Portfolio, after: &Portfolio, dim: usize, floor_ns: f64) -> Result<f64, Error> {
     let (mut evaluations, mut time) = (0.0, 0.0);
     for member in &after.members {
@@ -116,19 +140,24 @@ fn play(optimizer: &mut dyn Optimizer, values: &[f64]) -> Result<(), Error> {
     Ok(())
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+fn mean(times: &[f64]) -> f64 {
+    times.iter().sum::<f64>() / times.len() as f64
 }
 
-/// The least that a step must do.
+fn median(times: &[f64]) -> f64 {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// The least work of a step.
 struct Floor {
     random: Random,
     from: Vec<f64>,
     to: Vec<f64>,
-    /// The chance of a step that draws every coordinate.
+    /// The probability of a step that draws every coordinate.
     exploration: f64,
-    /// How many random numbers the others need.
+    /// How many random numbers the other steps draw.
     draws: u64,
 }
 
@@ -136,11 +165,9 @@ impl Floor {
     fn new(dim: usize, algorithm: &Algorithm) -> Self {
         let [adaptive, fixed] = DRAWS_PER_STEP;
         let (exploration, draws) = match algorithm {
-            Algorithm::Random => (1.0, 0),
+            Algorithm::Random(_) => (1.0, 0),
             Algorithm::Auto(_) => (0.0, adaptive),
-            Algorithm::RaceCars(_, shrinking) if *shrinking == Shrinking::default() => {
-                (0.0, adaptive)
-            }
+            Algorithm::RaceCars(settings) if settings.is_adaptive() => (0.0, adaptive),
             _ => (1.0 - EXPLOITATION, fixed),
         };
         let (random, from, to) = (Random::new(SEED), vec![0.5; dim], vec![0.0; dim]);
@@ -166,10 +193,53 @@ impl Floor {
 mod tests {
     use super::*;
 
+    fn rounds() -> Rounds {
+        let step_seconds = vec![5e-6, 2e-6, 2e-6];
+        Rounds { steps: 10, step_seconds, floor_seconds: vec![4e-6, 1e-6, 0.5e-6] }
+    }
+
+    fn is_close(x: f64, expected: f64) -> bool {
+        (x / expected - 1.0).abs() < 1e-12
+    }
+
     #[test]
-    fn a_measurement_gives_positive_figures() {
+    fn an_algorithm_is_given_its_median_step_and_floor() {
+        let overhead = rounds().overhead("race-cars", 7, None);
+        assert!(is_close(overhead.ns_per_step, 200.0) && is_close(overhead.floor_ns, 100.0));
+        assert!(is_close(overhead.ratio, 2.0) && overhead.members_ratio.is_none());
+    }
+
+    #[test]
+    fn a_portfolio_is_given_its_mean_step_and_its_ratio_to_its_members() {
+        let overhead = rounds().overhead("auto", 7, Some(150.0));
+        assert!(is_close(overhead.ns_per_step, 300.0) && is_close(overhead.ratio, 3.0));
+        assert!(is_close(overhead.members_ratio.unwrap(), 2.0));
+    }
+
+    #[test]
+    fn the_played_run_is_the_recorded_one() {
+        let space = Space::cube(30, -10.0, 10.0).unwrap();
+        let optimizer = || Algorithm::race_cars().optimizer(&space, Some(400), SEED).unwrap();
+        let mut recorder = optimizer();
+        let values: Vec<f64> = (0..400)
+            .map(|_| {
+                let candidate = recorder.ask().unwrap();
+                let value = sphere(candidate.point());
+                recorder.tell(candidate, Outcome::from(value)).unwrap();
+                value
+            })
+            .collect();
+        let mut player = optimizer();
+        play(&mut *player, &values).unwrap();
+        let [recorded, played] = [&recorder, &player].map(|optimizer| optimizer.best().unwrap());
+        assert_eq!(recorded.point, played.point);
+        assert_eq!(sphere(played.point), played.rank.value().unwrap());
+    }
+
+    #[test]
+    fn a_measurement_is_of_the_algorithm_and_dimension_asked_for() {
         let overhead = measure(&Algorithm::race_cars(), 20_000).unwrap();
+        assert_eq!((overhead.algorithm.as_str(), overhead.dim), ("race-cars", 20_000));
         assert!(overhead.ns_per_step > 0.0 && overhead.floor_ns > 0.0);
-        assert_eq!(overhead.ratio, overhead.ns_per_step / overhead.floor_ns);
     }
 }

@@ -1,14 +1,12 @@
-//! What a study adds to running a program: its rate beside that of a bare loop that starts the same
-//! program on the same number of threads, measured in turns in one process.
+//! The overhead of a study: its rate of evaluations next to that of a bare loop that starts the same
+//! program on the same number of threads. The two take turns in one process.
 
-use racecars_study::{Interrupt, Settings, Study};
 use serde::Serialize;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// How often the two take turns, so that a busy moment of the machine strikes both.
+/// How many turns each has, so that a busy moment of the machine affects both.
 const ROUNDS: u64 = 4;
 
 /// The rates of a study and of a bare loop.
@@ -16,34 +14,43 @@ const ROUNDS: u64 = 4;
 pub struct ProgramOverhead {
     /// The program.
     pub program: String,
-    /// How many ran at once.
+    /// How many runs of the program were in parallel.
     pub jobs: usize,
-    /// How often each started it.
+    /// How many times each of the two started the program.
     pub runs: u64,
     /// Evaluations of the study per second.
     pub study_per_second: f64,
     /// Runs of the bare loop per second.
     pub bare_per_second: f64,
-    /// The former divided by the latter.
+    /// The first divided by the second.
     pub share: f64,
 }
 
-/// Measures `program`, which should end at once, over about `runs` runs of each kind. Studies are made
-/// in `folder`.
-pub fn measure(
+/// Measures `program`, which should end at once, over about `runs` runs in a bare loop and as many in a
+/// study. `study` runs a new study of the program with the given number of evaluations.
+pub fn measure<E>(
     program: &str,
     jobs: usize,
     runs: u64,
-    folder: &Path,
-) -> racecars_study::Result<ProgramOverhead> {
+    mut study: impl FnMut(u64) -> Result<(), E>,
+) -> Result<ProgramOverhead, E> {
     let count = (runs / ROUNDS).max(1);
-    let (mut bare, mut study) = (0.0, 0.0);
-    for round in 0..ROUNDS {
-        bare += bare_loop(program, jobs, count)?;
-        study += a_study(program, jobs, count, &folder.join(format!("round-{round}")))?;
+    let (mut bare_seconds, mut study_seconds) = (0.0, 0.0);
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        let failures = bare_loop(program, jobs, count);
+        bare_seconds += start.elapsed().as_secs_f64();
+        if failures > 0 {
+            // The study's error says why.
+            study(1)?;
+        }
+        let start = Instant::now();
+        study(count)?;
+        study_seconds += start.elapsed().as_secs_f64();
     }
     let runs = count * ROUNDS;
-    let (study_per_second, bare_per_second) = (runs as f64 / study, runs as f64 / bare);
+    let (study_per_second, bare_per_second) =
+        (runs as f64 / study_seconds, runs as f64 / bare_seconds);
     Ok(ProgramOverhead {
         program: program.to_string(),
         jobs,
@@ -54,11 +61,10 @@ pub fn measure(
     })
 }
 
-/// The seconds that a loop takes which starts the program and waits for it, and does nothing else.
-fn bare_loop(program: &str, jobs: usize, count: u64) -> racecars_study::Result<f64> {
+/// Starts the program `count` times and waits for it, on `jobs` threads. Returns the number of failures.
+fn bare_loop(program: &str, jobs: usize, count: u64) -> u64 {
     let next = AtomicU64::new(0);
     let failures = AtomicU64::new(0);
-    let start = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
@@ -76,24 +82,28 @@ fn bare_loop(program: &str, jobs: usize, count: u64) -> racecars_study::Result<f
             });
         }
     });
-    let seconds = start.elapsed().as_secs_f64();
-    match failures.into_inner() {
-        0 => Ok(seconds),
-        // The study says why.
-        _ => {
-            a_study(program, 1, 1, &std::env::temp_dir().join("racecars-overhead")).map(|_| seconds)
-        }
-    }
+    failures.into_inner()
 }
 
-/// The seconds that a study takes.
-fn a_study(program: &str, jobs: usize, count: u64, folder: &Path) -> racecars_study::Result<f64> {
-    let mut settings = Settings::parse("minimize = 'time'\n[parameters]\nx = '0:1'")?;
-    settings.command = vec![program.to_string(), "{x}".to_string()];
-    settings.jobs = Some(jobs);
-    settings.budget = Some(racecars_study::Budget::Evaluations(count));
-    let start = Instant::now();
-    let mut study = Study::open(folder, &settings, Path::new("."))?;
-    study.run(&Interrupt::new(), &mut |_| {})?;
-    Ok(start.elapsed().as_secs_f64())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_start_the_program_equally_often() {
+        let mut evaluations = 0;
+        let overhead = measure("true", 2, 10, |count| {
+            evaluations += count;
+            Ok::<(), String>(())
+        })
+        .unwrap();
+        assert_eq!((overhead.runs, evaluations), (8, 8));
+        assert!(overhead.bare_per_second > 0.0);
+    }
+
+    #[test]
+    fn the_study_says_why_a_program_fails() {
+        let error = measure("false", 1, 4, |_| Err("exit code 1")).unwrap_err();
+        assert_eq!(error, "exit code 1");
+    }
 }

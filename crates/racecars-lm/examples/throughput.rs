@@ -3,7 +3,7 @@
 //! line) and prints a JSON object.
 
 use racecars::random::Random;
-use racecars_lm::{Model, Text};
+use racecars_lm::{InputText, Model};
 use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
@@ -16,10 +16,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (tokens, prompts): (usize, usize) = (tokens.parse()?, prompts.parse()?);
     let seconds: f64 = seconds.parse()?;
     let model = Model::open(Path::new(model))?;
-    let texts: Vec<Text> = (std::fs::read_to_string(texts)?.lines())
+    let texts: Vec<InputText> = (std::fs::read_to_string(texts)?.lines())
         .map(|line| match position.as_str() {
-            "suffix" => Text { before: line.into(), after: " It was".into(), tail: String::new() },
-            _ => Text { after: format!("{line} It was"), ..Text::default() },
+            "suffix" => {
+                InputText { before: line.into(), after: " It was".into(), tail: String::new() }
+            }
+            _ => InputText { after: format!("{line} It was"), ..InputText::default() },
         })
         .collect();
     let words = ["terrible", "great"].map(String::from);

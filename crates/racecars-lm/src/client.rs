@@ -2,7 +2,9 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::service::BlackBox;
-use crate::wire::{Answer, Description, Evaluated, Refusal, Upload, Uploaded, Wanted};
+use crate::wire::{
+    Answer, Description, EvaluateOptions, EvaluateResponse, Refusal, Upload, Uploaded,
+};
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 use ureq::http::{Response, StatusCode};
@@ -117,7 +119,12 @@ impl BlackBox for Client {
         self.post("/v1/batches", "application/json", &body)
     }
 
-    fn evaluate(&self, batch: &str, prompts: &[Vec<f32>], wanted: Wanted) -> Result<Vec<Answer>> {
+    fn evaluate(
+        &self,
+        batch: &str,
+        prompts: &[Vec<f32>],
+        wanted: EvaluateOptions,
+    ) -> Result<Vec<Answer>> {
         let body: Vec<u8> = prompts.iter().flatten().flat_map(|x| x.to_le_bytes()).collect();
         let path = format!(
             "/v1/batches/{batch}/evaluate?prompts={}&loss={}&logits={}",
@@ -125,7 +132,7 @@ impl BlackBox for Client {
             wanted.loss.name(),
             wanted.logits
         );
-        let Evaluated { results } = self.post(&path, "application/octet-stream", &body)?;
+        let EvaluateResponse { results } = self.post(&path, "application/octet-stream", &body)?;
         match results.len() == prompts.len() {
             true => Ok(results),
             false => Err(Error::network(format!(

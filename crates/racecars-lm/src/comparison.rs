@@ -3,16 +3,16 @@
 
 use crate::loss::Score;
 use crate::task::Position;
-use crate::tune::{Look, TuneSettings, Tuned};
-use racecars_lab::figures::curves::{Chart, Curve, Sample, Style};
-use racecars_lab::figures::{Svg, escape, grid, number};
-use racecars_lab::statistics::Summary;
+use crate::tune::{PromptScores, TuneSettings, Tuned};
+use racecars_figures::curves::{Chart, Curve, CurvePoint, Style};
+use racecars_figures::statistics::SummaryStatistics;
+use racecars_figures::{Svg, escape, grid, number};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// The tunings of one algorithm on a task, one per seed.
 #[derive(Debug, Clone, Serialize)]
-pub struct Entry {
+pub struct AlgorithmTunings {
     /// The algorithm's name.
     pub algorithm: String,
     /// What came of it with each seed.
@@ -23,7 +23,7 @@ pub struct Entry {
 
 /// The algorithms on a task.
 #[derive(Debug, Clone, Serialize)]
-pub struct Comparison {
+pub struct TuneComparison {
     /// The task's name.
     pub task: String,
     /// The calls that each tuning had.
@@ -32,13 +32,13 @@ pub struct Comparison {
     /// seeds differ in.
     pub settings: TuneSettings,
     /// The algorithms, ours first.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<AlgorithmTunings>,
     /// No prompt and the untuned one on the test texts, if they were tried.
     pub tested: Option<[Score; 2]>,
 }
 
 /// What the four curves show.
-type Quantity = fn(&Look) -> f64;
+type Quantity = fn(&PromptScores) -> f64;
 const QUANTITIES: [(&str, Quantity); 4] = [
     ("Training loss", |look| look.train.loss),
     ("Training accuracy", |look| look.train.accuracy),
@@ -48,7 +48,7 @@ const QUANTITIES: [(&str, Quantity); 4] = [
 /// How many points a curve has at most, or a few more.
 const POINTS: usize = 200;
 
-impl Comparison {
+impl TuneComparison {
     /// The four curves: means over seeds, with bands of one standard deviation.
     pub fn figure(&self) -> Svg {
         let charts: Vec<Svg> = QUANTITIES.map(|(title, of)| self.chart(title, of).draw()).into();
@@ -90,7 +90,7 @@ impl Comparison {
         let tests = self.tested.map_or([None, None], |tests| tests.map(Some));
         lines.push(row("none", without, tests[0].as_slice()));
         lines.push(row("untuned", untuned, tests[1].as_slice()));
-        for Entry { algorithm, tuned, tested } in &self.entries {
+        for AlgorithmTunings { algorithm, tuned, tested } in &self.entries {
             lines.push(row(algorithm, tuned.iter().map(|t| t.kept).collect(), tested));
         }
         if self.tested.is_some() {
@@ -165,18 +165,18 @@ impl Comparison {
 }
 
 /// The curve of an algorithm: means over seeds wherever somebody looked.
-fn curve(entry: &Entry, of: Quantity) -> Curve {
+fn curve(entry: &AlgorithmTunings, of: Quantity) -> Curve {
     let looks = entry.tuned.iter().flat_map(|tuned| &tuned.looks).map(|look| look.calls);
     let places: BTreeSet<u64> = looks.chain([0]).collect();
     let step = places.len().div_ceil(POINTS);
     let mut places: Vec<u64> = places.into_iter().rev().step_by(step).collect();
     places.reverse();
-    let samples: Vec<Sample> = places
+    let samples: Vec<CurvePoint> = places
         .into_iter()
         .filter_map(|calls| {
             let values: Vec<f64> = entry.tuned.iter().map(|t| of(&look_at(t, calls))).collect();
-            let Summary { mean, std, .. } = Summary::of(&values)?;
-            Some(Sample { x: calls as f64, middle: mean, low: mean - std, high: mean + std })
+            let SummaryStatistics { mean, std, .. } = SummaryStatistics::of(&values)?;
+            Some(CurvePoint { x: calls as f64, middle: mean, low: mean - std, high: mean + std })
         })
         .collect();
     let last = samples.last().map_or(String::new(), |last| number(last.middle));
@@ -184,19 +184,22 @@ fn curve(entry: &Entry, of: Quantity) -> Curve {
 }
 
 /// A line of the table: means and deviations over looks, and over tests if there are any.
-fn row(name: &str, looks: Vec<Look>, tests: &[Score]) -> Vec<String> {
+fn row(name: &str, looks: Vec<PromptScores>, tests: &[Score]) -> Vec<String> {
     let share = |values: Vec<f64>| {
-        Summary::of(&values).map_or("none".to_string(), |Summary { mean, std, .. }| {
-            format!("{:.1} ± {:.1} %", 100.0 * mean, 100.0 * std)
-        })
+        SummaryStatistics::of(&values).map_or(
+            "none".to_string(),
+            |SummaryStatistics { mean, std, .. }| {
+                format!("{:.1} ± {:.1} %", 100.0 * mean, 100.0 * std)
+            },
+        )
     };
     let mut cells = vec![name.to_string(), looks.len().to_string()];
     for (title, of) in QUANTITIES {
         let values: Vec<f64> = looks.iter().map(of).collect();
         cells.push(match title.ends_with("accuracy") {
             true => share(values),
-            false => Summary::of(&values)
-                .map_or("none".to_string(), |Summary { mean, std, .. }| {
+            false => SummaryStatistics::of(&values)
+                .map_or("none".to_string(), |SummaryStatistics { mean, std, .. }| {
                     format!("{mean:.3} ± {std:.3}")
                 }),
         });
@@ -210,7 +213,7 @@ fn row(name: &str, looks: Vec<Look>, tests: &[Score]) -> Vec<String> {
 }
 
 /// The last look at a tuning that had been taken by then; before the first, the untuned prompt.
-fn look_at(tuned: &Tuned, calls: u64) -> Look {
+fn look_at(tuned: &Tuned, calls: u64) -> PromptScores {
     *tuned.looks.iter().rfind(|look| look.calls <= calls).unwrap_or(&tuned.untuned)
 }
 
@@ -233,7 +236,7 @@ mod tests {
     fn tuned(shift: f64) -> Tuned {
         let look = |calls: u64, loss: f64| {
             let score = Score { loss, accuracy: 1.0 - loss / 2.0 };
-            Look { calls, train: score, dev: score }
+            PromptScores { calls, train: score, dev: score }
         };
         Tuned {
             model: "m".into(),
@@ -252,7 +255,7 @@ mod tests {
 
     #[test]
     fn tables_and_figures_have_means_over_seeds() {
-        let entry = |name: &str| Entry {
+        let entry = |name: &str| AlgorithmTunings {
             algorithm: name.into(),
             tuned: vec![tuned(0.1), tuned(-0.1)],
             tested: Vec::new(),
@@ -277,7 +280,7 @@ mod tests {
             base: "\n<p0>".into(),
         };
         let mut comparison =
-            Comparison { task: "sst2".into(), budget: 40, settings, entries, tested: None };
+            TuneComparison { task: "sst2".into(), budget: 40, settings, entries, tested: None };
         let table = comparison.table();
         assert!(table.contains("| untuned | 2 | 0.900 ± 0.000 | 55.0 ± 0.0 % |"), "{table}");
         assert!(table.contains("| race-cars | 2 | 0.600 ± 0.1"), "{table}");

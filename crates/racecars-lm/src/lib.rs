@@ -13,22 +13,24 @@ pub mod fetch;
 pub mod hub;
 pub mod loss;
 pub mod model;
-mod panel;
 pub mod projection;
 mod server;
 pub mod service;
 pub mod task;
 mod tune;
+mod uploaded;
 pub mod wire;
 
 pub use client::Client;
-pub use comparison::{Comparison, Entry};
+pub use comparison::{AlgorithmTunings, TuneComparison};
 pub use error::{Error, ErrorKind, Result};
 pub use loss::{Loss, Score};
-pub use model::{Batch, Info, Kind, Model, Statistics, Text};
-pub use panel::Panel;
+pub use model::{Batch, EmbeddingStatistics, InputText, Model, ModelInfo, ModelKind};
 pub use projection::{Draw, Projection, ProjectionSettings};
 pub use server::{Server, ServerSettings};
 pub use service::{BlackBox, Service};
 pub use task::{Position, Task};
-pub use tune::{JOURNAL, Look, Origin, PROMPT, Prompt, TuneSettings, TuneStatus, Tuned, tune};
+pub use tune::{
+    JOURNAL, PROMPT, Prompt, PromptOrigin, PromptScores, TuneSettings, TuneStatus, Tuned, tune,
+};
+pub use uploaded::UploadedExamples;

@@ -2,7 +2,7 @@
 //! p = A z (Sun et al. 2022, Section 3.2).
 
 use crate::error::{Error, Result};
-use crate::model::Statistics;
+use crate::model::EmbeddingStatistics;
 use racecars::random::Random;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ impl FromStr for Draw {
     }
 }
 
-/// The settings of a projection; it is a function of them and the model's [`Statistics`].
+/// The settings of a projection; it is a function of them and the model's [`EmbeddingStatistics`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectionSettings {
@@ -62,7 +62,7 @@ impl Projection {
     /// A projection from `dim` coordinates to `outputs`.
     pub fn new(
         settings: &ProjectionSettings,
-        embedding: Statistics,
+        embedding: EmbeddingStatistics,
         dim: usize,
         outputs: usize,
     ) -> Result<Self> {
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_normal_projection_spreads_prompts_as_the_table_is_spread() {
-        let table = Statistics { mean: 0.3, std: 0.12 };
+        let table = EmbeddingStatistics { mean: 0.3, std: 0.12 };
         let projection = Projection::new(&settings(Draw::Normal), table, 50, 20_000).unwrap();
         // z as spread as sigma / alpha.
         let mut random = Random::new(1);
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_uniform_projection_is_bounded_and_linear() {
-        let table = Statistics { mean: 0.0, std: 1.0 };
+        let table = EmbeddingStatistics { mean: 0.0, std: 1.0 };
         let projection = Projection::new(&settings(Draw::Uniform), table, 16, 1000).unwrap();
         assert!(projection.rows.iter().all(|a| a.abs() <= 0.25));
         assert!(projection.rows.iter().any(|a| a.abs() > 0.24));
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn bad_settings_are_refused() {
-        let table = Statistics { mean: 0.0, std: 1.0 };
+        let table = EmbeddingStatistics { mean: 0.0, std: 1.0 };
         let bad = ProjectionSettings { alpha: 0.0, ..settings(Draw::Normal) };
         assert!(Projection::new(&bad, table, 5, 5).is_err());
         assert!(Projection::new(&settings(Draw::Normal), table, 0, 5).is_err());

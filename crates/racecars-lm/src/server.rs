@@ -6,7 +6,7 @@
 //! | `GET /metrics` | counters, in Prometheus' text form |
 //! | `GET /v1/model` | [`Description`](crate::wire::Description) |
 //! | `POST /v1/batches` with [`Upload`] | [`Uploaded`](crate::wire::Uploaded) |
-//! | `POST /v1/batches/{batch}/evaluate` with [`Evaluate`], or binary | [`Evaluated`] |
+//! | `POST /v1/batches/{batch}/evaluate` with [`EvaluateRequest`], or binary | [`EvaluateResponse`] |
 //! | `DELETE /v1/batches/{batch}` | nothing |
 //!
 //! What is wrong with a request is said in a [`Refusal`]. One request at a time is computed, since each
@@ -14,7 +14,9 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::service::{BlackBox, Service};
-use crate::wire::{BinaryQuery, Evaluate, Evaluated, Reason, Refusal, Upload, Wanted};
+use crate::wire::{
+    BinaryQuery, EvaluateOptions, EvaluateRequest, EvaluateResponse, Reason, Refusal, Upload,
+};
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
@@ -61,7 +63,7 @@ pub struct Server {
     runtime: Option<Runtime>,
 }
 
-struct Shared {
+struct ServerState {
     service: Arc<Service>,
     key: Option<[u8; 32]>,
     timeout: Duration,
@@ -71,8 +73,6 @@ struct Shared {
     /// Answers by the hundred of their status: 1xx to 5xx.
     answers: [AtomicU64; 5],
 }
-
-type Door = State<Arc<Shared>>;
 
 impl Server {
     /// Serves at `address`; port 0 is any that is free.
@@ -95,7 +95,7 @@ impl Server {
             .map_err(refuse)?;
         let listener = runtime.block_on(tokio::net::TcpListener::bind(address)).map_err(refuse)?;
         let address = listener.local_addr().map_err(refuse)?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerState {
             service,
             key: settings.key.map(|key| digest(&key)),
             timeout: settings.timeout,
@@ -142,7 +142,7 @@ impl Drop for Server {
     }
 }
 
-fn router(shared: Arc<Shared>) -> Router {
+fn router(shared: Arc<ServerState>) -> Router {
     let limit = DefaultBodyLimit::max(shared.service.limits().request_bytes);
     Router::new()
         .route("/health", get(health))
@@ -165,7 +165,11 @@ fn router(shared: Arc<Shared>) -> Router {
 }
 
 /// What every request passes: the key, the time limit, the count.
-async fn at_the_door(State(shared): Door, request: Request, next: Next) -> Response {
+async fn at_the_door(
+    State(shared): State<Arc<ServerState>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let is_open = matches!(request.uri().path(), "/health");
     let response = if !is_open && !has_key(&shared, request.headers()) {
         let message = "an API key is needed: `Authorization: Bearer KEY`".to_string();
@@ -189,7 +193,7 @@ fn digest(key: &str) -> [u8; 32] {
 }
 
 /// Compares digests, so that the time it takes says nothing about the key.
-fn has_key(shared: &Shared, headers: &HeaderMap) -> bool {
+fn has_key(shared: &ServerState, headers: &HeaderMap) -> bool {
     let Some(expected) = &shared.key else { return true };
     let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     (given.and_then(|value| value.strip_prefix("Bearer ")))
@@ -200,11 +204,14 @@ async fn health() -> Response {
     Json(serde_json::json!({"status": "ok"})).into_response()
 }
 
-async fn describe(State(shared): Door) -> Response {
+async fn describe(State(shared): State<Arc<ServerState>>) -> Response {
     answer(shared.service.describe().map(Json))
 }
 
-async fn upload(State(shared): Door, body: Result<Bytes, BytesRejection>) -> Response {
+async fn upload(
+    State(shared): State<Arc<ServerState>>,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
     let upload: Upload = match read_body(body).and_then(|body| parse(&body)) {
         Ok(upload) => upload,
         Err(response) => return *response,
@@ -212,7 +219,10 @@ async fn upload(State(shared): Door, body: Result<Bytes, BytesRejection>) -> Res
     compute(shared, move |service| service.upload(&upload).map(Json)).await
 }
 
-async fn remove(State(shared): Door, batch: Result<Path<String>, PathRejection>) -> Response {
+async fn remove(
+    State(shared): State<Arc<ServerState>>,
+    batch: Result<Path<String>, PathRejection>,
+) -> Response {
     match batch {
         Ok(Path(batch)) => answer(shared.service.remove(&batch).map(|()| StatusCode::NO_CONTENT)),
         Err(rejection) => refusal(StatusCode::BAD_REQUEST, "input", rejection.body_text()),
@@ -220,7 +230,7 @@ async fn remove(State(shared): Door, batch: Result<Path<String>, PathRejection>)
 }
 
 async fn evaluate(
-    State(shared): Door,
+    State(shared): State<Arc<ServerState>>,
     batch: Result<Path<String>, PathRejection>,
     query: Result<Query<BinaryQuery>, QueryRejection>,
     headers: HeaderMap,
@@ -232,7 +242,9 @@ async fn evaluate(
     };
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let request = match content_type.map(|text| text.split(';').next().unwrap_or("").trim()) {
-        Some("application/json") => read_body(body).and_then(|body| parse::<Evaluate>(&body)),
+        Some("application/json") => {
+            read_body(body).and_then(|body| parse::<EvaluateRequest>(&body))
+        }
         Some("application/octet-stream") => {
             read_body(body).and_then(|body| binary(query, &body, shared.service.limits().prompts))
         }
@@ -242,13 +254,13 @@ async fn evaluate(
             "Content-Type must be application/json or application/octet-stream".to_string(),
         ))),
     };
-    let Evaluate { prompts, loss, logits } = match request {
+    let EvaluateRequest { prompts, loss, logits } = match request {
         Ok(request) => request,
         Err(response) => return *response,
     };
     compute(shared, move |service| {
-        let results = service.evaluate(&batch, &prompts, Wanted { loss, logits })?;
-        Ok(Json(Evaluated { results }))
+        let results = service.evaluate(&batch, &prompts, EvaluateOptions { loss, logits })?;
+        Ok(Json(EvaluateResponse { results }))
     })
     .await
 }
@@ -271,7 +283,7 @@ fn binary(
     query: Result<Query<BinaryQuery>, QueryRejection>,
     body: &[u8],
     most: usize,
-) -> Result<Evaluate, Box<Response>> {
+) -> Result<EvaluateRequest, Box<Response>> {
     let Query(BinaryQuery { prompts, loss, logits }) =
         query.map_err(|rejection| bad(rejection.body_text()))?;
     if prompts == 0 || prompts > most {
@@ -290,12 +302,12 @@ fn binary(
         0 => vec![Vec::new(); prompts],
         length => numbers.chunks(length).map(<[f32]>::to_vec).collect(),
     };
-    Ok(Evaluate { prompts, loss, logits })
+    Ok(EvaluateRequest { prompts, loss, logits })
 }
 
 /// Computes something of the model when it is its turn.
 async fn compute<T: IntoResponse + Send + 'static>(
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     work: impl FnOnce(&Service) -> Result<T> + Send + 'static,
 ) -> Response {
     let Ok(place) = Arc::clone(&shared.queue).try_acquire_owned() else {
@@ -342,7 +354,7 @@ fn refusal(status: StatusCode, kind: &str, message: String) -> Response {
     (status, Json(Refusal { error })).into_response()
 }
 
-async fn metrics(State(shared): Door) -> Response {
+async fn metrics(State(shared): State<Arc<ServerState>>) -> Response {
     let counts = shared.service.counts();
     let (batches, bytes) = shared.service.held();
     let load = |count: &AtomicU64| count.load(Ordering::Relaxed);

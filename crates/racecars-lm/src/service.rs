@@ -4,7 +4,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::loss::score;
 use crate::model::{Batch, Model};
-use crate::wire::{Answer, Description, Limits, Upload, Uploaded, Wanted};
+use crate::wire::{Answer, Description, EvaluateOptions, ServiceLimits, Upload, Uploaded};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,12 @@ pub trait BlackBox: Send + Sync {
     fn upload(&self, upload: &Upload) -> Result<Uploaded>;
 
     /// Evaluates prompts on the texts of a handle.
-    fn evaluate(&self, batch: &str, prompts: &[Vec<f32>], wanted: Wanted) -> Result<Vec<Answer>>;
+    fn evaluate(
+        &self,
+        batch: &str,
+        prompts: &[Vec<f32>],
+        wanted: EvaluateOptions,
+    ) -> Result<Vec<Answer>>;
 
     /// Lets go of a handle.
     fn remove(&self, batch: &str) -> Result<()>;
@@ -29,9 +34,9 @@ pub trait BlackBox: Send + Sync {
 /// A model with the batches that it holds.
 pub struct Service {
     model: Model,
-    limits: Limits,
+    limits: ServiceLimits,
     held: Mutex<HashMap<String, Held>>,
-    counts: Counts,
+    counts: ServiceCounts,
 }
 
 struct Held {
@@ -46,7 +51,7 @@ struct LabelledBatch {
 
 /// What was done so far.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct ServiceCounts {
     /// Prompts evaluated.
     pub prompts: AtomicU64,
     /// Texts that prompts were evaluated on.
@@ -59,12 +64,12 @@ pub struct Counts {
 
 impl Service {
     /// A service of `model`.
-    pub fn new(model: Model, limits: Limits) -> Self {
-        Service { model, limits, held: Mutex::default(), counts: Counts::default() }
+    pub fn new(model: Model, limits: ServiceLimits) -> Self {
+        Service { model, limits, held: Mutex::default(), counts: ServiceCounts::default() }
     }
 
     /// What was done so far.
-    pub fn counts(&self) -> &Counts {
+    pub fn counts(&self) -> &ServiceCounts {
         &self.counts
     }
 
@@ -79,7 +84,7 @@ impl Service {
         self.lock().keys().cloned().collect()
     }
 
-    pub(crate) fn limits(&self) -> &Limits {
+    pub(crate) fn limits(&self) -> &ServiceLimits {
         &self.limits
     }
 
@@ -192,7 +197,12 @@ impl BlackBox for Service {
         Ok(answer)
     }
 
-    fn evaluate(&self, batch: &str, prompts: &[Vec<f32>], wanted: Wanted) -> Result<Vec<Answer>> {
+    fn evaluate(
+        &self,
+        batch: &str,
+        prompts: &[Vec<f32>],
+        wanted: EvaluateOptions,
+    ) -> Result<Vec<Answer>> {
         let held = self.find(batch)?;
         let LabelledBatch { batch, labels } = &*held;
         if prompts.is_empty() {
@@ -213,7 +223,7 @@ impl BlackBox for Service {
     }
 }
 
-fn answer(logits: &[f32], words: usize, labels: &[usize], wanted: Wanted) -> Answer {
+fn answer(logits: &[f32], words: usize, labels: &[usize], wanted: EvaluateOptions) -> Answer {
     if logits.iter().any(|x| !x.is_finite()) {
         let error = Some("the logits are not finite; the prompt is too large".to_string());
         return Answer { error, ..Answer::default() };

@@ -5,7 +5,7 @@
 
 use crate::data::Example;
 use crate::error::{Error, Result};
-use crate::model::{Kind, Text};
+use crate::model::{InputText, ModelKind};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::str::FromStr;
@@ -147,9 +147,9 @@ impl Task {
                 self.labels.len()
             )));
         }
-        for kind in [Kind::Masked, Kind::Causal] {
+        for kind in [ModelKind::Masked, ModelKind::Causal] {
             if let Ok(template) = self.template(kind) {
-                Template::parse(template)?;
+                TaskTemplate::parse(template)?;
             }
         }
         if self.most_words == 0 {
@@ -158,10 +158,10 @@ impl Task {
         Ok(())
     }
 
-    fn template(&self, kind: Kind) -> Result<&str> {
+    fn template(&self, kind: ModelKind) -> Result<&str> {
         let own = match kind {
-            Kind::Masked => &self.masked,
-            Kind::Causal => &self.causal,
+            ModelKind::Masked => &self.masked,
+            ModelKind::Causal => &self.causal,
         };
         own.as_deref().or(self.template.as_deref()).ok_or_else(|| {
             let kind = format!("{kind:?}").to_lowercase();
@@ -170,8 +170,13 @@ impl Task {
     }
 
     /// The text of an example, for a kind of model.
-    pub fn text(&self, kind: Kind, position: Position, example: &Example) -> Result<Text> {
-        let template = Template::parse(self.template(kind)?)?;
+    pub fn text(
+        &self,
+        kind: ModelKind,
+        position: Position,
+        example: &Example,
+    ) -> Result<InputText> {
+        let template = TaskTemplate::parse(self.template(kind)?)?;
         let mut filled: [String; 3] = Default::default();
         let cut = match position {
             Position::Prefix => 0,
@@ -184,13 +189,13 @@ impl Task {
                 _ => 0,
             };
             match part {
-                Part::Plain(text) => filled[to] += text,
-                Part::Column(name) => filled[to] += &self.column(example, name)?,
+                TemplatePart::Plain(text) => filled[to] += text,
+                TemplatePart::Column(name) => filled[to] += &self.column(example, name)?,
             }
         }
         let [before, after, tail] = filled;
         // The label word brings the space before it.
-        Ok(Text { before, after: after.trim_end_matches(' ').to_string(), tail })
+        Ok(InputText { before, after: after.trim_end_matches(' ').to_string(), tail })
     }
 
     /// A column of an example, cut to so many words.
@@ -216,18 +221,18 @@ impl Task {
 }
 
 /// A template in parts.
-struct Template {
-    parts: Vec<Part>,
+struct TaskTemplate {
+    parts: Vec<TemplatePart>,
     /// The part before which the label word stands.
     mask: usize,
 }
 
-enum Part {
+enum TemplatePart {
     Plain(String),
     Column(String),
 }
 
-impl Template {
+impl TaskTemplate {
     fn parse(text: &str) -> Result<Self> {
         let wrong = |what: &str| Error::input(format!("template {text:?}: {what}"));
         let (mut parts, mut mask, mut rest) = (Vec::new(), None, text);
@@ -235,7 +240,7 @@ impl Template {
             let (plain, more) = rest.split_once('{').unwrap_or((rest, ""));
             let is_last = plain.len() == rest.len();
             if !plain.is_empty() {
-                parts.push(Part::Plain(plain.to_string()));
+                parts.push(TemplatePart::Plain(plain.to_string()));
             }
             if is_last {
                 break;
@@ -246,21 +251,21 @@ impl Template {
                 "mask" if mask.is_some() => return Err(wrong("{mask} is there twice")),
                 "mask" => mask = Some(parts.len()),
                 "" => return Err(wrong("there is nothing between two braces")),
-                name => parts.push(Part::Column(name.to_string())),
+                name => parts.push(TemplatePart::Column(name.to_string())),
             }
             rest = more;
         }
         let mask = mask.ok_or_else(|| wrong("{mask}, the place of the label word, is missing"))?;
-        if !parts.iter().any(|part| matches!(part, Part::Column(_))) {
+        if !parts.iter().any(|part| matches!(part, TemplatePart::Column(_))) {
             return Err(wrong("there is no column of the data in it, such as {text}"));
         }
-        Ok(Template { parts, mask })
+        Ok(TaskTemplate { parts, mask })
     }
 
     /// The part before which a prompt that follows the text stands.
     fn after_last_column(&self) -> usize {
         let before = &self.parts[..self.mask];
-        before.iter().rposition(|part| matches!(part, Part::Column(_))).map_or(0, |i| i + 1)
+        before.iter().rposition(|part| matches!(part, TemplatePart::Column(_))).map_or(0, |i| i + 1)
     }
 }
 
@@ -273,8 +278,8 @@ mod tests {
         Example::new(texts.collect(), 0)
     }
 
-    fn text(before: &str, after: &str, tail: &str) -> Text {
-        Text { before: before.into(), after: after.into(), tail: tail.into() }
+    fn text(before: &str, after: &str, tail: &str) -> InputText {
+        InputText { before: before.into(), after: after.into(), tail: tail.into() }
     }
 
     #[test]
@@ -283,13 +288,13 @@ mod tests {
         let sst2 = Task::named("sst2").unwrap();
         let of = |kind, position| sst2.text(kind, position, &film).unwrap();
         let whole = text("", "a fine film . . It was", " .");
-        assert_eq!(of(Kind::Masked, Position::Prefix), whole);
-        assert_eq!(of(Kind::Causal, Position::Suffix), text("a fine film .", " It was", ""));
-        assert_eq!(of(Kind::Causal, Position::Prefix), text("", "a fine film . It was", ""));
+        assert_eq!(of(ModelKind::Masked, Position::Prefix), whole);
+        assert_eq!(of(ModelKind::Causal, Position::Suffix), text("a fine film .", " It was", ""));
+        assert_eq!(of(ModelKind::Causal, Position::Prefix), text("", "a fine film . It was", ""));
 
         let news = example(&[("text", "Ball in goal")]);
         let agnews = Task::named("agnews").unwrap();
-        let masked = agnews.text(Kind::Masked, Position::Suffix, &news).unwrap();
+        let masked = agnews.text(ModelKind::Masked, Position::Suffix, &news).unwrap();
         assert_eq!(masked, text("", "", " News: Ball in goal"));
     }
 
@@ -308,7 +313,7 @@ mod tests {
             "name='m'\ntemplate='{text} It was {mask}.'\nwords=['bad','good']\nlabels=['n','y']\n";
         let task = Task::parse(&format!("{good}most_words=2")).unwrap();
         let long = example(&[("text", "one two  three")]);
-        let cut = task.text(Kind::Causal, Position::Suffix, &long).unwrap();
+        let cut = task.text(ModelKind::Causal, Position::Suffix, &long).unwrap();
         assert_eq!(cut, text("one two", " It was", "."));
         assert_eq!(task.label("y").unwrap(), 1);
         for (from, to, message) in [
@@ -324,7 +329,8 @@ mod tests {
                 error.contains(message) || from == "{text}" && error.contains("template");
             assert!(is_named, "{message}: {error}");
         }
-        let error = task.text(Kind::Causal, Position::Suffix, &example(&[("x", "")])).unwrap_err();
+        let error =
+            task.text(ModelKind::Causal, Position::Suffix, &example(&[("x", "")])).unwrap_err();
         assert_eq!(error.to_string(), "task `m` needs column `text`; the data have x");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::ErrorKind;
 use crate::loss::Loss;
-use crate::model::{Info, Text};
+use crate::model::{InputText, ModelInfo};
 use serde::{Deserialize, Serialize};
 
 /// `GET /v1/model`.
@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 pub struct Description {
     /// The model.
     #[serde(flatten)]
-    pub info: Info,
+    pub info: ModelInfo,
     /// What the service allows.
-    pub limits: Limits,
+    pub limits: ServiceLimits,
 }
 
 /// What the service allows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct ServiceLimits {
     /// Prompts in a request.
     pub prompts: usize,
     /// Tokens of a prompt.
@@ -38,9 +38,9 @@ pub struct Limits {
     pub keep_seconds: u64,
 }
 
-impl Default for Limits {
+impl Default for ServiceLimits {
     fn default() -> Self {
-        Limits {
+        ServiceLimits {
             prompts: 64,
             prompt_tokens: 512,
             texts: 1024,
@@ -59,7 +59,7 @@ impl Default for Limits {
 #[serde(deny_unknown_fields)]
 pub struct Upload {
     /// The texts.
-    pub texts: Vec<Text>,
+    pub texts: Vec<InputText>,
     /// The label words.
     pub words: Vec<String>,
     /// The number of the right word of each text; none if only logits are wanted.
@@ -84,7 +84,7 @@ pub struct Uploaded {
 /// What is wanted of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wanted {
+pub struct EvaluateOptions {
     /// Which loss.
     #[serde(default)]
     pub loss: Loss,
@@ -96,7 +96,7 @@ pub struct Wanted {
 /// `POST /v1/batches/{batch}/evaluate` as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Evaluate {
+pub struct EvaluateRequest {
     /// Prompts: the embeddings of their tokens one after the other.
     pub prompts: Vec<Vec<f32>>,
     /// Which loss.
@@ -123,7 +123,7 @@ pub struct BinaryQuery {
 
 /// The answer to an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Evaluated {
+pub struct EvaluateResponse {
     /// One per prompt.
     pub results: Vec<Answer>,
 }

@@ -5,7 +5,7 @@ mod common;
 
 use common::{text, words, write_llama, write_roberta};
 use racecars_lm::hub::{Fetched, Hub, HubModel};
-use racecars_lm::wire::{Limits, Upload, Wanted};
+use racecars_lm::wire::{EvaluateOptions, ServiceLimits, Upload};
 use racecars_lm::{BlackBox, Error, ErrorKind, Loss, Model, Service};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -220,7 +220,7 @@ fn a_fetched_model_can_be_used() {
     let moved = |seen: &&Seen| seen.2.contains("/resolve/main/");
     assert_eq!(seen.iter().filter(moved).count(), 1, "{seen:?}");
 
-    let service = Service::new(Model::open(&model.path(folder)).unwrap(), Limits::default());
+    let service = Service::new(Model::open(&model.path(folder)).unwrap(), ServiceLimits::default());
     assert_eq!(service.describe().unwrap().info.name, "name");
     let upload = Upload {
         texts: vec![text("a fine film", " it was"), text("no", " it was")],
@@ -229,7 +229,7 @@ fn a_fetched_model_can_be_used() {
         base: String::new(),
     };
     let batch = service.upload(&upload).unwrap().batch;
-    let wanted = Wanted { loss: Loss::CrossEntropy, logits: false };
+    let wanted = EvaluateOptions { loss: Loss::CrossEntropy, logits: false };
     let answers = service.evaluate(&batch, &[common::prompt(3, 1)], wanted).unwrap();
     assert!(answers[0].loss.is_some_and(f64::is_finite), "{answers:?}");
 

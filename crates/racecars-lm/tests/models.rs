@@ -6,11 +6,11 @@ mod common;
 
 use common::{HIDDEN, llama, prompt, roberta, text, words, write_llama, write_roberta};
 use racecars::random::Random;
-use racecars_lm::{ErrorKind, Kind, Model, Text};
+use racecars_lm::{ErrorKind, InputText, Model, ModelKind};
 
 const ALL: usize = usize::MAX;
 
-fn logits(model: &Model, texts: &[Text], base: &str, prompt: Vec<f32>) -> Vec<f32> {
+fn logits(model: &Model, texts: &[InputText], base: &str, prompt: Vec<f32>) -> Vec<f32> {
     let batch = model.prepare(texts, &words(), base, ALL).unwrap();
     model.logits(&batch, &[prompt]).unwrap().remove(0)
 }
@@ -82,17 +82,17 @@ fn more_texts_than_run_at_once_are_the_same() {
 #[test]
 fn masked_models_look_at_what_follows_and_causal_ones_do_not() {
     for model in [llama(), roberta()] {
-        let with_tail = |tail: &str| Text { tail: tail.into(), ..text("fine", " it was") };
+        let with_tail = |tail: &str| InputText { tail: tail.into(), ..text("fine", " it was") };
         let plain = logits(&model, &[with_tail("")], "", prompt(2, 1));
         let tailed = logits(&model, &[with_tail(" indeed")], "", prompt(2, 1));
-        assert_eq!(plain == tailed, model.info().kind == Kind::Causal);
+        assert_eq!(plain == tailed, model.info().kind == ModelKind::Causal);
     }
 }
 
 #[test]
 fn bad_input_is_named() {
     for model in [llama(), roberta()] {
-        let batch = |texts: &[Text], words: &[&str]| {
+        let batch = |texts: &[InputText], words: &[&str]| {
             let words: Vec<_> = words.iter().map(ToString::to_string).collect();
             model.prepare(texts, &words, "", 1000).map(|_| ()).unwrap_err().to_string()
         };

@@ -5,22 +5,22 @@ mod common;
 
 use common::{HIDDEN, llama, prompt, text, words};
 use racecars::random::Random;
-use racecars_lm::wire::{Limits, Refusal, Upload, Wanted};
+use racecars_lm::wire::{EvaluateOptions, Refusal, ServiceLimits, Upload};
 use racecars_lm::{BlackBox, Client, ErrorKind, Loss, Server, ServerSettings, Service};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-fn limits() -> Limits {
-    Limits {
+fn limits() -> ServiceLimits {
+    ServiceLimits {
         prompts: 8,
         prompt_tokens: 16,
         texts: 32,
         tokens: 2000,
         batches: 4,
         request_bytes: 1 << 16,
-        ..Limits::default()
+        ..ServiceLimits::default()
     }
 }
 
@@ -83,7 +83,7 @@ fn over_the_wire_it_answers_as_in_this_process() {
     assert_eq!((uploaded.texts, uploaded.tokens), (2, 11 + 7 + 2 + 7));
     let prompts = [prompt(3, 1), prompt(3, 2)];
     for loss in [Loss::CrossEntropy, Loss::Hinge] {
-        let wanted = Wanted { loss, logits: true };
+        let wanted = EvaluateOptions { loss, logits: true };
         let far = client.evaluate(&uploaded.batch, &prompts, wanted).unwrap();
         assert_eq!(far, service.evaluate(&uploaded.batch, &prompts, wanted).unwrap());
         assert!(far[0].loss.unwrap() > 0.0 && far[0].logits.as_ref().unwrap().len() == 2);
@@ -94,13 +94,13 @@ fn over_the_wire_it_answers_as_in_this_process() {
         let (status, body) =
             raw(&server, &request("POST", &path, "application/json", body.as_bytes())).unwrap();
         assert_eq!(status, 200);
-        let near: racecars_lm::wire::Evaluated = serde_json::from_str(&body).unwrap();
+        let near: racecars_lm::wire::EvaluateResponse = serde_json::from_str(&body).unwrap();
         assert_eq!(near.results, far);
     }
     assert_eq!(service.held().0, 1);
     client.remove(&uploaded.batch).unwrap();
     assert_eq!(service.held(), (0, 0));
-    let gone = client.evaluate(&uploaded.batch, &prompts, Wanted::default()).unwrap_err();
+    let gone = client.evaluate(&uploaded.batch, &prompts, EvaluateOptions::default()).unwrap_err();
     assert_eq!(gone.kind(), ErrorKind::Unknown);
     let (status, metrics) = raw(&server, &request("GET", "/metrics", "", b"")).unwrap();
     assert!(status == 200 && metrics.contains("racecars_lm_prompts_total 12"), "{metrics}");
@@ -247,7 +247,7 @@ fn malformed_requests_by_the_thousand_get_a_reason() {
             exchange(&server, &noise, true).is_none_or(|(status, _)| (400..500).contains(&status))
         );
     }
-    assert!(service.evaluate(&batch, &[prompt(1, 1)], Wanted::default()).is_ok());
+    assert!(service.evaluate(&batch, &[prompt(1, 1)], EvaluateOptions::default()).is_ok());
 }
 
 /// Lets go of batches that a request made after all.
@@ -279,7 +279,7 @@ fn a_server_that_stops_finishes_what_is_under_way() {
     let client = Client::new(&url(&server), None).unwrap();
     let prompts: Vec<_> = (0..8).map(|seed| prompt(16, seed)).collect();
     std::thread::scope(|scope| {
-        let asking = scope.spawn(|| client.evaluate(&batch, &prompts, Wanted::default()));
+        let asking = scope.spawn(|| client.evaluate(&batch, &prompts, EvaluateOptions::default()));
         while service.counts().prompts.load(std::sync::atomic::Ordering::Relaxed) == 0
             && !asking.is_finished()
         {

@@ -6,10 +6,10 @@ mod common;
 use common::{HIDDEN, llama};
 use racecars::Cancel;
 use racecars_lm::data::{Example, Split};
-use racecars_lm::wire::{Answer, Description, Limits, Upload, Uploaded, Wanted};
+use racecars_lm::wire::{Answer, Description, EvaluateOptions, ServiceLimits, Upload, Uploaded};
 use racecars_lm::{
-    BlackBox, Client, Draw, JOURNAL, Loss, PROMPT, Panel, Position, ProjectionSettings, Prompt,
-    Result, Server, ServerSettings, Service, Task, TuneSettings, Tuned, tune,
+    BlackBox, Client, Draw, JOURNAL, Loss, PROMPT, Position, ProjectionSettings, Prompt, Result,
+    Server, ServerSettings, Service, Task, TuneSettings, Tuned, UploadedExamples, tune,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ fn settings(algorithm: &str, budget: u64) -> TuneSettings {
 }
 
 fn service() -> Service {
-    Service::new(llama(), Limits::default())
+    Service::new(llama(), ServiceLimits::default())
 }
 
 fn run(service: &dyn BlackBox, settings: &TuneSettings, folder: &Path) -> Result<Tuned> {
@@ -78,9 +78,10 @@ fn it_finds_better_prompts_and_saves_the_one_that_is_best_on_development_texts()
         assert!(tuned.looks.iter().all(|look| look.dev.loss >= kept.dev.loss));
         assert!(tuned.looks.contains(&kept));
         assert_eq!(prompt.origin.train_loss, kept.train.loss);
-        let wanted = Wanted::default();
+        let wanted = EvaluateOptions::default();
         for (examples, score) in [(&split().train, kept.train), (&split().dev, kept.dev)] {
-            let panel = Panel::new(&service, &task(), Position::Suffix, "so", examples).unwrap();
+            let panel =
+                UploadedExamples::new(&service, &task(), Position::Suffix, "so", examples).unwrap();
             assert_eq!(panel.score(prompt.numbers.clone(), wanted).unwrap(), score);
         }
     }
@@ -97,7 +98,12 @@ impl BlackBox for Fails<'_> {
     fn upload(&self, upload: &Upload) -> Result<Uploaded> {
         self.0.upload(upload)
     }
-    fn evaluate(&self, batch: &str, prompts: &[Vec<f32>], wanted: Wanted) -> Result<Vec<Answer>> {
+    fn evaluate(
+        &self,
+        batch: &str,
+        prompts: &[Vec<f32>],
+        wanted: EvaluateOptions,
+    ) -> Result<Vec<Answer>> {
         match self.1.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
         {
             Ok(_) => self.0.evaluate(batch, prompts, wanted),

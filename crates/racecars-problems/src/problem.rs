@@ -64,7 +64,7 @@ struct MixedAckley {
 }
 
 struct Continuous {
-    function: &'static Function,
+    function: &'static BaseFunction,
     /// Where this problem's optimum is; `None` means at the function's own centre.
     moved_to: Option<Vec<f64>>,
     rotation: Option<Rotation>,
@@ -72,7 +72,7 @@ struct Continuous {
 }
 
 /// A function of reals with minimum 0.
-struct Function {
+struct BaseFunction {
     name: &'static str,
     evaluate: fn(&[f64]) -> f64,
     /// Where it is least, the same in every coordinate.
@@ -81,18 +81,18 @@ struct Function {
     is_confined: bool,
 }
 
-const fn function(name: &'static str, evaluate: fn(&[f64]) -> f64, center: f64) -> Function {
-    Function { name, evaluate, center, is_confined: false }
+const fn function(name: &'static str, evaluate: fn(&[f64]) -> f64, center: f64) -> BaseFunction {
+    BaseFunction { name, evaluate, center, is_confined: false }
 }
 
-const FUNCTIONS: [Function; 8] = [
+const FUNCTIONS: [BaseFunction; 8] = [
     function("ackley", functions::ackley, 0.2),
     function("levy", functions::levy, 1.0),
     function("rastrigin", functions::rastrigin, 0.0),
     function("sphere", functions::sphere, 0.2),
     function("rosenbrock", functions::rosenbrock, 1.0),
     function("griewank", functions::griewank, 0.0),
-    Function {
+    BaseFunction {
         is_confined: true,
         ..function("schwefel", functions::schwefel, functions::SCHWEFEL_OPTIMUM)
     },
@@ -167,7 +167,7 @@ impl Problem {
     pub fn with_radius(name: &str, dimension: usize, radius: f64) -> Result<Problem, ProblemError> {
         let mut problem = Problem::named(name, dimension, 0)?;
         let function = FUNCTIONS.iter().find(|function| function.name == name);
-        let Some(Function { center, is_confined: false, .. }) = function else {
+        let Some(BaseFunction { center, is_confined: false, .. }) = function else {
             return Err(ProblemError(format!(
                 "problem `{name}` has one domain only; a radius is for the continuous functions \
                  without prefixes, except schwefel"

@@ -219,7 +219,7 @@ impl Plan {
     /// The algorithm.
     pub fn algorithm(&self) -> Result<Algorithm> {
         match (self.algorithm.parse()?, self.noise) {
-            (Algorithm::Auto(_), noise) => Ok(Algorithm::Auto(noise)),
+            (Algorithm::Auto(settings), noise) => Ok(Algorithm::Auto(settings.noise(noise))),
             (algorithm, Noise::Detect) => Ok(algorithm),
             (algorithm, _) => {
                 Err(Error::setting(format!("noise is a setting of auto, not of {algorithm}")))

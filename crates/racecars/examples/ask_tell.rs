@@ -1,7 +1,7 @@
 //! A loop of one's own, saved to a file and taken up again: run it several times,
 //! `cargo run --release --example ask_tell -p racecars`.
 
-use racecars::{Algorithm, Optimizer, Outcome, Space, load};
+use racecars::{Algorithm, Outcome, Space, load};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = std::env::temp_dir().join("racecars-ask-tell.state");

@@ -102,28 +102,36 @@
 //! - No point is proposed twice where coordinates are discrete; a space that is used up is reported.
 //! - Bad input gets an [`Error`] that says what was wrong, where, and what is allowed.
 
+mod budget;
 mod classify;
-mod embedding;
 mod error;
 pub mod optimizers;
 mod outcome;
+pub mod portfolio;
 pub mod random;
 pub mod run;
+mod sample;
 pub mod session;
 pub mod space;
-pub mod theory;
 
-pub use embedding::{Embedded, Embedding, SequentialEmbedding};
+pub use budget::Budget;
 pub use error::{Error, ErrorKind, Result};
-pub use optimizers::auto::Noise;
 pub use optimizers::cma_es::{CmaEs, Restarts};
-pub use optimizers::differential_evolution::{DifferentialEvolution, Strategy};
-pub use optimizers::racos::{Classification, Replacing, Shrinking};
+pub use optimizers::differential_evolution::{DifferentialEvolution, LShade};
+pub use optimizers::embedding::{Embedding, SequentialEmbedding};
+pub use optimizers::quasi_random::QuasiRandom;
+pub use optimizers::racos::{Classification, RaceCars, Replacing};
+pub use optimizers::random_search::RandomSearch;
 pub use optimizers::zo_adam::ZoAdam;
 pub use optimizers::{
-    Algorithm, Best, Candidate, Decision, MemberAccount, Optimizer, Portfolio, load,
+    Algorithm, Best, Candidate, Decision, MemberAccount, Optimizer, Portfolio, Setting,
+    ShrunkRegion, load,
 };
 pub use outcome::{Direction, Failure, FailureKind, Outcome, Rank};
+pub use portfolio::auto::{Auto, Noise};
+pub use portfolio::relay::{Legs, Relay};
 pub use run::{Cancel, Flow, Progress, Run, Solution, Workers, maximize, minimize};
-pub use session::{Counts, History, Next, Order, Session, StopReason, StopRules, Told, Trial};
+pub use session::{
+    Counts, Evaluation, History, Next, Order, Session, StopReason, StopRules, Trial,
+};
 pub use space::{Axis, Domain, Interval, Point, Scale, Space, SpaceBuilder, Value, Values};

@@ -86,14 +86,14 @@ fn steady_race_cars_allocates_nothing() {
 
 #[test]
 fn steady_random_search_allocates_nothing() {
-    assert_steady(&Algorithm::Random, 1);
+    assert_steady(&Algorithm::random(), 1);
 }
 
 #[test]
 fn many_candidates_out_allocate_nothing_either() {
     assert_steady(&Algorithm::sracos(), 8);
     assert_steady(&Algorithm::race_cars(), 8);
-    assert_steady(&Algorithm::Random, 8);
+    assert_steady(&Algorithm::random(), 8);
 }
 
 fn run_session(session: &mut Session, out: &mut VecDeque<Trial>, workers: usize, steps: usize) {

@@ -4,7 +4,7 @@
 mod common;
 
 use common::bowl;
-use racecars::{Algorithm, Classification, ErrorKind, Outcome, Replacing, Shrinking, Space};
+use racecars::{Algorithm, Classification, ErrorKind, Outcome, RaceCars, Replacing, Space};
 
 fn spaces() -> Vec<Space> {
     let builders = [
@@ -33,9 +33,9 @@ fn run(algorithm: &Algorithm, space: &Space, steps: u64) -> f64 {
 }
 
 /// The three algorithms that learn, with these settings.
-fn family(settings: Classification, shrinking: Shrinking) -> [Algorithm; 3] {
+fn family(settings: Classification) -> [Algorithm; 3] {
     [
-        Algorithm::RaceCars(settings, shrinking),
+        Algorithm::RaceCars(RaceCars::default().classification(settings)),
         Algorithm::Sracos(settings),
         Algorithm::Racos(settings),
     ]
@@ -49,15 +49,14 @@ fn every_extreme_of_the_classification_works() {
                 for exploitation in [0.0, 0.5, 1.0] {
                     for replacing in [Replacing::Worst, Replacing::Random, Replacing::Farthest] {
                         for repeats in [false, true] {
-                            let settings = Classification {
-                                training_size: Some(training_size),
-                                positive_size: Some(positive_size),
-                                exploitation: Some(exploitation),
-                                uncertain: Some(uncertain),
-                                replacing,
-                                repeats,
-                            };
-                            for algorithm in family(settings, Shrinking::default()) {
+                            let settings = Classification::default()
+                                .training_size(training_size)
+                                .positive_size(positive_size)
+                                .exploitation(exploitation)
+                                .uncertain(uncertain)
+                                .replacing(replacing)
+                                .repeats(repeats);
+                            for algorithm in family(settings) {
                                 run(&algorithm, &space, 60);
                             }
                         }
@@ -72,11 +71,10 @@ fn every_extreme_of_the_classification_works() {
 fn thousands_of_shrinks_at_any_rate_leave_points_of_the_space() {
     for space in spaces() {
         for gamma in [f64::MIN_POSITIVE, 1e-9, 0.5, 0.999, 1.0 - f64::EPSILON / 2.0] {
-            let shrinking = Shrinking { gamma: Some(gamma), rho: Some(1.0) };
             for exploitation in [0.99, 1.0] {
-                let settings =
-                    Classification { exploitation: Some(exploitation), ..Default::default() };
-                run(&Algorithm::RaceCars(settings, shrinking), &space, 3000);
+                let classification = Classification::default().exploitation(exploitation);
+                let settings = RaceCars::default().classification(classification);
+                run(&Algorithm::RaceCars(settings.gamma(gamma).rho(1.0)), &space, 3000);
             }
         }
     }
@@ -85,18 +83,18 @@ fn thousands_of_shrinks_at_any_rate_leave_points_of_the_space() {
 #[test]
 fn the_region_after_k_shrinks_is_gamma_to_the_k_of_the_space() {
     let space = Space::cube(3, 0.0, 1.0).unwrap();
-    let shrinking = Shrinking { gamma: Some(0.9), rho: Some(1.0) };
-    let settings = Classification { training_size: Some(4), ..Default::default() };
-    let mut optimizer =
-        Algorithm::RaceCars(settings, shrinking).optimizer(&space, None, 1).unwrap();
+    let classification = Classification::default().training_size(4);
+    let settings = RaceCars::default().classification(classification).gamma(0.9).rho(1.0);
+    let mut optimizer = Algorithm::RaceCars(settings).optimizer(&space, None, 1).unwrap();
     for step in 0..60 {
         let candidate = optimizer.ask().unwrap();
         let shrinks = (step - 3).max(0);
         match optimizer.region() {
             None => assert_eq!(shrinks, 0),
-            Some((center, share)) => {
-                assert!((share - 0.9f64.powi(shrinks)).abs() < 1e-12, "{share} at {shrinks}");
-                assert_eq!(center, optimizer.best().unwrap().point);
+            Some(region) => {
+                let expected = 0.9f64.powi(shrinks);
+                assert!((region.share - expected).abs() < 1e-12, "{region:?} at {shrinks}");
+                assert_eq!(region.center, optimizer.best().unwrap().point);
             }
         }
         let value = bowl(&space, candidate.point());
@@ -107,34 +105,37 @@ fn the_region_after_k_shrinks_is_gamma_to_the_k_of_the_space() {
 #[test]
 fn settings_beyond_the_extremes_are_refused_by_name() {
     let space = Space::cube(3, 0.0, 1.0).unwrap();
-    let refused = |settings: Classification, shrinking: Shrinking, what: &str| {
-        let algorithm = Algorithm::RaceCars(settings, shrinking);
+    let refused = |algorithm: Algorithm, what: &str| {
         let Err(error) = algorithm.optimizer(&space, None, 1) else {
             panic!("accepted {algorithm:?}");
         };
         assert_eq!(error.kind(), ErrorKind::Setting);
         assert!(error.to_string().contains(what), "{error}");
     };
-    let (plain, still) = (Classification::default(), Shrinking::default());
+    let classification = |settings: Classification, what: &str| {
+        for algorithm in family(settings) {
+            refused(algorithm, what);
+        }
+    };
+    let plain = Classification::default;
     for r in [0, 1, usize::MAX] {
-        refused(Classification { training_size: Some(r), ..plain }, still, "r = ");
+        classification(plain().training_size(r), "r = ");
     }
     for m in [0, usize::MAX] {
-        refused(Classification { positive_size: Some(m), ..plain }, still, "m = ");
+        classification(plain().positive_size(m), "m = ");
     }
-    let m_is_r = Classification { training_size: Some(5), positive_size: Some(5), ..plain };
-    refused(m_is_r, still, "m = 5");
+    classification(plain().training_size(5).positive_size(5), "m = 5");
     for lambda in [-0.01, 1.01, f64::NAN, f64::INFINITY] {
-        refused(Classification { exploitation: Some(lambda), ..plain }, still, "lambda = ");
+        classification(plain().exploitation(lambda), "lambda = ");
     }
     for u in [0, 4, usize::MAX] {
-        refused(Classification { uncertain: Some(u), ..plain }, still, "u = ");
+        classification(plain().uncertain(u), "u = ");
     }
     for gamma in [0.0, 1.0, -0.5, f64::NAN] {
-        refused(plain, Shrinking { gamma: Some(gamma), ..still }, "gamma = ");
+        refused(Algorithm::RaceCars(RaceCars::default().gamma(gamma)), "gamma = ");
     }
     for rho in [-0.01, 1.01, f64::NAN] {
-        refused(plain, Shrinking { rho: Some(rho), ..still }, "rho = ");
+        refused(Algorithm::RaceCars(RaceCars::default().rho(rho)), "rho = ");
     }
 }
 
@@ -142,8 +143,8 @@ fn settings_beyond_the_extremes_are_refused_by_name() {
 #[test]
 fn a_run_does_not_depend_on_the_unit_of_measure() {
     for replacing in [Replacing::Worst, Replacing::Random, Replacing::Farthest] {
-        let settings = Classification { replacing, ..Default::default() };
-        for algorithm in family(settings, Shrinking::default()) {
+        let settings = Classification::default().replacing(replacing);
+        for algorithm in family(settings) {
             let run = |unit: f64| {
                 let space = Space::cube(5, -3.0 * unit, 5.0 * unit).unwrap();
                 let mut optimizer = algorithm.optimizer(&space, Some(300), 1).unwrap();
@@ -168,8 +169,8 @@ fn a_run_does_not_depend_on_the_unit_of_measure() {
 fn extreme_settings_still_find_the_bottom_of_a_bowl() {
     // Learning from two points is enough in one dimension.
     let space = Space::cube(1, -1.0, 1.0).unwrap();
-    let settings = Classification { training_size: Some(2), ..Default::default() };
-    for algorithm in family(settings, Shrinking::default()) {
+    let settings = Classification::default().training_size(2);
+    for algorithm in family(settings) {
         let best = run(&algorithm, &space, 500);
         assert!(best < 1e-4, "{algorithm}: {best}");
     }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use racecars::random::Random;
-use racecars::{Algorithm, Candidate, Noise, Optimizer, Outcome, Space, load, minimize};
+use racecars::{Algorithm, Auto, Candidate, Noise, Optimizer, Outcome, Space, load, minimize};
 use std::collections::BTreeSet;
 
 fn sphere(point: &[f64]) -> f64 {
@@ -11,7 +11,7 @@ fn sphere(point: &[f64]) -> f64 {
 }
 
 fn auto(space: &Space, noise: Noise, budget: u64) -> Box<dyn Optimizer> {
-    Algorithm::Auto(noise).optimizer(space, Some(budget), 3).unwrap()
+    Algorithm::Auto(Auto::default().noise(noise)).optimizer(space, Some(budget), 3).unwrap()
 }
 
 /// The value at a point and the value that is claimed, averaged over seeds.

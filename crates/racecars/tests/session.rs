@@ -5,8 +5,8 @@
 
 use racecars::random::Random;
 use racecars::{
-    Algorithm, Counts, Direction, ErrorKind, Flow, Next, Noise, Optimizer, Order, Outcome, Session,
-    Space, StopReason, StopRules, Trial, Workers, load, minimize,
+    Algorithm, Auto, Counts, Direction, ErrorKind, Flow, Next, Noise, Optimizer, Order, Outcome,
+    Session, Space, StopReason, StopRules, Trial, Workers, load, minimize,
 };
 use std::time::Duration;
 
@@ -172,7 +172,7 @@ fn a_lucky_value_is_not_the_target() {
     let noisy = |noise: Noise, seed: u64| {
         let mut random = Random::new(seed);
         minimize(&space())
-            .algorithm(Algorithm::Auto(noise))
+            .algorithm(Algorithm::Auto(Auto::default().noise(noise)))
             .budget(1500)
             .seed(seed)
             .target(-1.0)
@@ -193,7 +193,7 @@ fn a_lucky_value_is_not_the_target() {
     let mut random = Random::new(1);
     let mut told = (0, 0.0);
     let solution = minimize(&space())
-        .algorithm(Algorithm::Auto(Noise::Yes))
+        .algorithm(Algorithm::Auto(Auto::default().noise(Noise::Yes)))
         .budget(3000)
         .target(1.0)
         .observe(|progress| {

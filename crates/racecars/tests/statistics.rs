@@ -87,7 +87,7 @@ fn race_cars_converges_again_and_again_where_no_budget_is_known() {
         let candidate = optimizer.ask().unwrap();
         let value = sphere(candidate.point());
         optimizer.tell(candidate, Outcome::from(value)).unwrap();
-        let width = optimizer.region().map_or(1.0, |(_, width)| width);
+        let width = optimizer.region().map_or(1.0, |region| region.share);
         widenings += u32::from(last < 1e-6 && width > 0.5);
         last = width;
     }
@@ -99,7 +99,7 @@ fn race_cars_converges_again_and_again_where_no_budget_is_known() {
 fn sracos_and_racos_beat_random_search_on_a_sphere() {
     let space = Space::cube(20, -1.0, 1.0).unwrap();
     let result = |algorithm: Algorithm| median(&algorithm, &space, 1000, 7, sphere);
-    let random = result(Algorithm::Random);
+    let random = result(Algorithm::random());
     let (sracos, racos) = (result(Algorithm::sracos()), result(Algorithm::racos()));
     assert!(sracos < random / 20.0, "{sracos} {random}");
     assert!(racos < random / 3.0, "{racos} {random}");
@@ -117,7 +117,7 @@ fn race_cars_beats_sracos_on_a_sphere() {
 fn race_cars_gets_into_the_funnel_of_ackley() {
     let space = Space::cube(50, -1.0, 1.0).unwrap();
     let result = |algorithm: Algorithm| median(&algorithm, &space, 5000, 7, ackley);
-    let (race_cars, random) = (result(Algorithm::race_cars()), result(Algorithm::Random));
+    let (race_cars, random) = (result(Algorithm::race_cars()), result(Algorithm::random()));
     assert!(race_cars < 0.3 && random > 2.0, "{race_cars} {random}");
 }
 
@@ -125,7 +125,7 @@ fn race_cars_gets_into_the_funnel_of_ackley() {
 fn sracos_and_race_cars_beat_random_search_on_integers() {
     let space = Space::builder().integers("i", 20, 0, 30).build().unwrap();
     let result = |algorithm: Algorithm| median(&algorithm, &space, 1000, 7, integer_sphere);
-    let random = result(Algorithm::Random);
+    let random = result(Algorithm::random());
     for algorithm in [Algorithm::sracos(), Algorithm::race_cars()] {
         let learned = result(algorithm);
         assert!(learned < random / 5.0, "{learned} {random}");
@@ -137,7 +137,7 @@ fn sracos_and_race_cars_beat_random_search_on_categories() {
     let choices = racecars::Domain::categorical(["a", "b", "c", "d", "e"]);
     let space = Space::builder().array("c", 30, choices).build().unwrap();
     let result = |algorithm: Algorithm| median(&algorithm, &space, 1000, 7, mismatches);
-    let random = result(Algorithm::Random);
+    let random = result(Algorithm::random());
     for algorithm in [Algorithm::sracos(), Algorithm::race_cars()] {
         let learned = result(algorithm);
         assert!(learned < random / 2.0, "{learned} {random}");
@@ -147,9 +147,9 @@ fn sracos_and_race_cars_beat_random_search_on_categories() {
 #[test]
 fn every_replacing_rule_learns() {
     let space = Space::cube(20, -1.0, 1.0).unwrap();
-    let random = median(&Algorithm::Random, &space, 1000, 7, sphere);
+    let random = median(&Algorithm::random(), &space, 1000, 7, sphere);
     for replacing in [Replacing::Worst, Replacing::Random, Replacing::Farthest] {
-        let algorithm = Algorithm::Sracos(Classification { replacing, ..Default::default() });
+        let algorithm = Algorithm::Sracos(Classification::default().replacing(replacing));
         let learned = median(&algorithm, &space, 1000, 7, sphere);
         assert!(learned < random / 10.0, "{replacing:?}: {learned} {random}");
     }
@@ -161,7 +161,7 @@ fn learning_survives_failures_and_many_candidates_out() {
     for algorithm in [Algorithm::sracos(), Algorithm::race_cars()] {
         let mut results: Vec<f64> = (0..7).map(|seed| hard_run(&algorithm, &space, seed)).collect();
         results.sort_by(f64::total_cmp);
-        let random = median(&Algorithm::Random, &space, 1000, 7, sphere);
+        let random = median(&Algorithm::random(), &space, 1000, 7, sphere);
         assert!(results[3] < random / 5.0, "{algorithm}: {} {random}", results[3]);
     }
 }

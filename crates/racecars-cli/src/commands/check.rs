@@ -12,12 +12,12 @@ use std::sync::atomic::AtomicBool;
 ///
 /// Nothing is recorded. The exit code is 0 if the evaluation gave a value.
 #[derive(Args)]
-pub(crate) struct Check {
+pub(crate) struct CheckCommand {
     #[command(flatten)]
     study: StudyArguments,
 }
 
-impl Check {
+impl CheckCommand {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let wanted = self.study.wanted()?;
         // Ctrl-C ends this process; the program is in a group of its own, and hears of it here.

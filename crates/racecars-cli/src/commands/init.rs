@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 /// Write a commented study file
 #[derive(Args)]
-pub(crate) struct Init {
+pub(crate) struct InitCommand {
     /// Where to
     #[arg(value_name = "FILE", default_value = "study.toml")]
     file: PathBuf,
@@ -19,7 +19,7 @@ pub(crate) struct Init {
     force: bool,
 }
 
-impl Init {
+impl InitCommand {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let shown = self.file.display();
         let mut options = std::fs::OpenOptions::new();

@@ -1,98 +1,102 @@
 //! One file per command.
 
+pub(crate) mod algorithms;
+pub(crate) mod ask;
 pub(crate) mod bench;
-pub(crate) mod by_hand;
 pub(crate) mod check;
+pub(crate) mod export;
 pub(crate) mod init;
 #[cfg(feature = "lm")]
 pub(crate) mod lm;
-mod measure;
 pub(crate) mod overhead;
 pub(crate) mod paper;
 pub(crate) mod problem;
+pub(crate) mod report;
 pub(crate) mod run;
-pub(crate) mod seeing;
 pub(crate) mod solve;
 mod study_arguments;
-mod suite;
+mod study_folder;
+pub(crate) mod tell;
 pub(crate) mod theory;
+pub(crate) mod watch;
 
 use crate::interrupt::INTERRUPTED;
-use crate::progress::Progress;
+use crate::progress::ProgressDisplay;
 use anyhow::bail;
 use clap::Args;
-use racecars::{Algorithm, Shrinking};
-use racecars_lab::trials::Step;
+use racecars::Algorithm;
+use racecars_lab::trials::TrialProgress;
 use std::path::Path;
 use std::process::ExitCode;
 
 /// The settings of algorithms that commands share.
 #[derive(Args)]
 pub(crate) struct Tuning {
-    /// RACE-CARS as in the paper, where the region adapts itself if neither this nor --rho is given:
-    /// each shrink multiplies its width by this [default: 0.95]
+    /// A setting of the algorithm; `racecars algorithms` lists them. May be given several times
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
+    set: Vec<(String, String)>,
+    /// Short for --set gamma=G: RACE-CARS as in the paper, where each shrink multiplies the region's
+    /// width by this [default: the region adapts itself; 0.95 if --rho is given]
     #[arg(long, value_name = "G")]
     gamma: Option<f64>,
-    /// RACE-CARS as in the paper: the probability of a shrink at each step [default: 55 / budget]
+    /// Short for --set rho=R: RACE-CARS as in the paper, with this probability of a shrink at each step
+    /// [default: the region adapts itself; 55 / budget if --gamma is given]
     #[arg(long, value_name = "R")]
     rho: Option<f64>,
-    /// The RACOS family: the probability to draw from the learned box rather than from the whole
-    /// space [default: 0.99; 1 where the region adapts itself]
+    /// Short for --set exploitation=L, of race-cars, sracos and racos: the probability to draw from the
+    /// learned box rather than from the whole space [default: 0.99; 1 where the region adapts itself]
     #[arg(long, value_name = "L")]
     lambda: Option<f64>,
 }
 
 impl Tuning {
-    /// The algorithm where none is named: the default, or the one whose settings are given.
-    fn default_algorithm(&self) -> Algorithm {
-        let is_given = self.gamma.is_some() || self.rho.is_some() || self.lambda.is_some();
-        if is_given { Algorithm::race_cars() } else { Algorithm::default() }
+    /// The settings given, by name.
+    fn settings(&self) -> Vec<(String, String)> {
+        let short = [("gamma", self.gamma), ("rho", self.rho), ("exploitation", self.lambda)];
+        let short = short.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let short = short.map(|(name, value)| (name.to_string(), value.to_string()));
+        self.set.iter().cloned().chain(short).collect()
     }
 
-    /// Gives the settings to the algorithms that have them; it is an error if none has.
+    /// The algorithm with the settings given.
+    fn algorithm(&self, named: Option<Algorithm>) -> anyhow::Result<Algorithm> {
+        Ok(Algorithm::configured(named, self.settings())?)
+    }
+
+    /// Gives each setting to the algorithms that have it; it is an error if none has.
     fn apply(&self, algorithms: &mut [Algorithm]) -> anyhow::Result<()> {
-        let shrinks = |algorithm: &Algorithm| matches!(algorithm, Algorithm::RaceCars(..));
-        let learns = |algorithm: &Algorithm| {
-            matches!(
-                algorithm,
-                Algorithm::RaceCars(..) | Algorithm::Sracos(_) | Algorithm::Racos(_)
-            )
-        };
-        if (self.gamma.is_some() || self.rho.is_some()) && !algorithms.iter().any(shrinks) {
-            bail!("--gamma and --rho are settings of race-cars, which is not among the algorithms");
-        }
-        if self.lambda.is_some() && !algorithms.iter().any(learns) {
-            bail!(
-                "--lambda is a setting of race-cars, sracos and racos; none is among the algorithms"
-            );
-        }
-        for algorithm in algorithms {
-            match algorithm {
-                Algorithm::RaceCars(classification, shrinking) => {
-                    *shrinking = Shrinking { gamma: self.gamma, rho: self.rho };
-                    classification.exploitation = self.lambda;
-                }
-                Algorithm::Sracos(classification) | Algorithm::Racos(classification) => {
-                    classification.exploitation = self.lambda;
-                }
-                _ => {}
+        for (name, text) in self.settings() {
+            let mut is_set = false;
+            for algorithm in algorithms.iter_mut().filter(|other| other.has_setting(&name)) {
+                algorithm.set(&name, &text)?;
+                is_set = true;
+            }
+            if let ([first, ..], false) = (&mut *algorithms, is_set) {
+                // Of one it says what it has; of several, any will do.
+                first.set(&name, &text)?;
             }
         }
         Ok(())
     }
 }
 
+/// Reads NAME=VALUE.
+pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("it is not NAME=VALUE")?;
+    Ok((name.trim().to_string(), value.trim().to_string()))
+}
+
 /// What a build without language models says about them.
 #[cfg(not(feature = "lm"))]
 #[derive(Args)]
 #[command(disable_help_flag = true)]
-pub(crate) struct Without {
+pub(crate) struct LmMissing {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     _arguments: Vec<String>,
 }
 
 #[cfg(not(feature = "lm"))]
-impl Without {
+impl LmMissing {
     pub(crate) fn run(self) -> anyhow::Result<std::process::ExitCode> {
         bail!(
             "this build has no language models, which take some minutes to compile: \
@@ -102,7 +106,7 @@ impl Without {
 }
 
 /// The help of an argument that takes algorithms.
-fn algorithms(what: &str) -> String {
+fn algorithm_help(what: &str) -> String {
     format!("{what}: {}", Algorithm::NAMES.join(", "))
 }
 
@@ -113,7 +117,7 @@ fn cores(jobs: Option<usize>) -> usize {
 }
 
 /// Shows how far kept trials are; the steps of the display are percents.
-fn show_step(progress: &Progress, step: &Step<'_>) {
+fn show_step(progress: &ProgressDisplay, step: &TrialProgress<'_>) {
     progress.show((100.0 * step.share) as u64, || {
         let (trials, of, cell) = (step.trials, step.of, step.cell);
         let (algorithm, problem, dim) = (&cell.algorithm, &cell.problem, cell.dim);

@@ -1,13 +1,15 @@
 //! `racecars overhead`: what a step of an optimizer costs.
 
-use super::{algorithms, at_least_one, cores};
+use super::{algorithm_help, at_least_one, cores};
 use crate::output::{print, print_json, short, table};
-use crate::progress::Progress;
+use crate::progress::ProgressDisplay;
 use clap::Args;
-use racecars::Algorithm;
+use racecars::{Algorithm, Budget};
 use racecars_lab::overhead::{self, Overhead as Measured};
 use racecars_lab::program;
+use racecars_study::{Interrupt, Settings, Study};
 use serde::Serialize;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Measure what a step of an optimizer costs, beside its floor
@@ -18,7 +20,7 @@ use std::process::ExitCode;
 /// With --program: what `racecars run` adds to a program that ends at once. The floor is a bare loop
 /// that starts the same program on as many threads; the two take turns.
 #[derive(Args)]
-pub(crate) struct Overhead {
+pub(crate) struct OverheadCommand {
     /// The numbers of coordinates
     #[arg(
         long, value_name = "N,..", value_delimiter = ',', default_value = "50,500,5000,1000000",
@@ -26,7 +28,7 @@ pub(crate) struct Overhead {
     )]
     dim: Vec<usize>,
     #[arg(long, value_name = "A,..", value_delimiter = ',', default_value = "race-cars,sracos",
-        help = algorithms("The algorithms"))]
+        help = algorithm_help("The algorithms"))]
     algorithm: Vec<Algorithm>,
     /// Measure the runs of a program instead
     #[arg(
@@ -46,16 +48,16 @@ pub(crate) struct Overhead {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct OverheadReport {
     results: Vec<Measured>,
 }
 
-impl Overhead {
+impl OverheadCommand {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         if let Some(program) = &self.program {
             return self.run_program(program);
         }
-        let progress = Progress::new((self.dim.len() * self.algorithm.len()) as u64);
+        let progress = ProgressDisplay::new((self.dim.len() * self.algorithm.len()) as u64);
         let mut results = Vec::new();
         for algorithm in &self.algorithm {
             for &dim in &self.dim {
@@ -65,7 +67,7 @@ impl Overhead {
         }
         drop(progress);
         if self.json {
-            print_json(&Report { results })?;
+            print_json(&OverheadReport { results })?;
             return Ok(ExitCode::SUCCESS);
         }
         let headings = ["algorithm", "dim", "ns per step", "floor ns", "ratio", "to its members"];
@@ -86,7 +88,12 @@ impl Overhead {
 
     fn run_program(&self, program: &str) -> anyhow::Result<ExitCode> {
         let folder = tempfile::tempdir()?;
-        let result = program::measure(program, cores(self.jobs), self.runs, folder.path())?;
+        let jobs = cores(self.jobs);
+        let mut studies = 0;
+        let result = program::measure(program, jobs, self.runs, |evaluations| {
+            studies += 1;
+            run_study(program, jobs, evaluations, &folder.path().join(format!("study-{studies}")))
+        })?;
         if self.json {
             print_json(&result)?;
             return Ok(ExitCode::SUCCESS);
@@ -103,4 +110,20 @@ impl Overhead {
         print(table)?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Runs a study of the program in a new folder.
+fn run_study(
+    program: &str,
+    jobs: usize,
+    evaluations: u64,
+    folder: &Path,
+) -> racecars_study::Result<()> {
+    let mut settings = Settings::parse("minimize = 'time'\n[parameters]\nx = '0:1'")?;
+    settings.command = vec![program.to_string(), "{x}".to_string()];
+    settings.jobs = Some(jobs);
+    settings.budget = Some(Budget::Evaluations(evaluations));
+    let mut study = Study::open(folder, &settings, Path::new("."))?;
+    study.run(&Interrupt::new(), &mut |_| {})?;
+    Ok(())
 }

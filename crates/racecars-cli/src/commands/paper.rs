@@ -3,12 +3,13 @@
 use super::{at_least_one, cores, say_interrupted, show_step};
 use crate::interrupt::on_interrupt;
 use crate::output::{print, print_json, short, table};
-use crate::progress::Progress;
+use crate::progress::ProgressDisplay;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use racecars_lab::paper::{
-    Ablation, Contest, Ending, Experiment, Finding, Findings, Paper, Scale, Table1,
+    Ablation, Contest, Experiment, Finding, Paper, PaperFindings, PaperScale, Table1,
 };
+use racecars_lab::trials::Completion;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -66,18 +67,20 @@ impl PaperCommand {
         }
         let paper = Paper {
             experiments: self.experiments(),
-            scale: if self.quick { Scale::Quick } else { Scale::Full },
+            scale: if self.quick { PaperScale::Quick } else { PaperScale::Full },
             trials: self.trials,
             directory: self.out.clone(),
         };
         let cancel = on_interrupt()?;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(cores(self.jobs)).build()?;
-        let progress = Progress::new(100);
+        let progress = ProgressDisplay::new(100);
         let ending = pool.install(|| paper.run(&cancel, |step| show_step(&progress, &step)))?;
         drop(progress);
         let findings = match ending {
-            Ending::Done(findings) => findings,
-            Ending::Interrupted { kept, of } => return Ok(say_interrupted(kept, of, &self.out)),
+            Completion::Done(findings) => findings,
+            Completion::Interrupted { kept, of } => {
+                return Ok(say_interrupted(kept, of, &self.out));
+            }
         };
         if self.json {
             print_json(&findings)?;
@@ -102,7 +105,7 @@ impl PaperCommand {
     }
 }
 
-fn show(findings: &Findings) -> anyhow::Result<()> {
+fn show(findings: &PaperFindings) -> anyhow::Result<()> {
     for (experiment, finding) in &findings.experiments {
         print(format!("\n{}\n", experiment.name()))?;
         match finding {

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 /// `rotation`, plus jumps where the name says so.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Problem {
+pub(crate) struct ProblemCommand {
     /// The problem's name; without one, all are listed
     name: Option<String>,
     /// The number of coordinates
@@ -53,7 +53,7 @@ struct Catalogue {
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct ProblemReport<'a> {
     name: &'a str,
     dim: usize,
     seed: u64,
@@ -72,19 +72,19 @@ struct TransformationReport {
 }
 
 #[derive(Serialize)]
-struct Evaluated {
+struct ValuesReport {
     values: Vec<f64>,
 }
 
 /// A point on a line of the input.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Given {
+enum PointInput {
     Encoded(Vec<f64>),
     Named(BTreeMap<String, Values>),
 }
 
-impl Problem {
+impl ProblemCommand {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match &self.name {
             None => self.list()?,
@@ -118,7 +118,7 @@ impl Problem {
         let minimizer = problem.minimizer();
         let transformation = problem.transformation();
         if self.json {
-            return print_json(&Report {
+            return print_json(&ProblemReport {
                 name: problem.name(),
                 dim: self.dim,
                 seed: self.seed,
@@ -148,7 +148,7 @@ impl Problem {
             .map(|point| problem.value_at(point))
             .collect::<Vec<f64>>();
         if self.json {
-            return print_json(&Evaluated { values });
+            return print_json(&ValuesReport { values });
         }
         values.iter().try_for_each(print)
     }
@@ -198,13 +198,13 @@ fn read_points(space: &Space, path: &Path) -> anyhow::Result<Vec<Vec<f64>>> {
 }
 
 fn read_point(space: &Space, line: &str) -> anyhow::Result<Vec<f64>> {
-    let given: Given = serde_json::from_str(line)
+    let given: PointInput = serde_json::from_str(line)
         .context("not a JSON array of numbers, nor an object with a value for each name")?;
     Ok(match given {
-        Given::Encoded(point) => {
+        PointInput::Encoded(point) => {
             space.check(&point)?;
             point
         }
-        Given::Named(assignments) => space.encode(assignments)?,
+        PointInput::Named(assignments) => space.encode(assignments)?,
     })
 }

@@ -32,8 +32,8 @@ pub(crate) struct Run {
 
 const EXAMPLES: &str = "\
 Examples:
-  racecars run -p x=0:10 -p n=1..64 -p lr=1e-5:1e-1:log -p mode=a,b,c \\
-    --budget 200 --jobs 4 --timeout 60s -- ./sim --x {x} --n {n} --lr {lr} --mode {mode}
+  racecars run -p x=0:10 -p k=1..64 -p lr=1e-5:1e-1:log -p mode=a,b,c \\
+    --budget 200 --jobs 4 --timeout 60s -- ./sim --x {x} --k {k} --lr {lr} --mode {mode}
   racecars run -p level=1..19 -p window=10..27 --minimize time -- zstd -qf -{level} --long={window} big
   racecars run study.toml --budget 1000        a study file, and more evaluations than it says
   racecars run --study racecars-study          go on with the study in this folder";

@@ -1,14 +1,15 @@
 //! `racecars solve`: minimize a test problem.
 
-use super::{Tuning, algorithms, at_least_one};
+use super::{Tuning, algorithm_help, at_least_one};
 use crate::interrupt::{INTERRUPTED, on_interrupt};
 use crate::output::{portfolio_table, print, print_json, short};
 use crate::plot;
-use crate::progress::Progress;
+use crate::progress::ProgressDisplay;
 use clap::Args;
-use racecars::{Algorithm, Flow, Point, Portfolio, Solution, StopReason, Workers, minimize};
+use racecars::{
+    Algorithm, Budget, Flow, Point, Portfolio, Solution, StopReason, Workers, minimize,
+};
 use racecars_problems::Problem;
-use racecars_study::Budget;
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -18,7 +19,7 @@ use std::process::ExitCode;
 /// before the name may stand discontinuous- or stepped-, then shifted-, then rotated- or
 /// turned-. Others: mixed-ackley, shifted-mixed-ackley, integer-sphere, mixed-categorical.
 #[derive(Args)]
-pub(crate) struct Solve {
+pub(crate) struct SolveCommand {
     /// The problem's name
     problem: String,
     /// The number of coordinates
@@ -27,7 +28,7 @@ pub(crate) struct Solve {
     /// The number of evaluations, or so many per dimension
     #[arg(long, value_name = "T|30n", default_value = "100n")]
     budget: Budget,
-    #[arg(long, value_name = "A", help = algorithms("The algorithm [default: auto]"))]
+    #[arg(long, value_name = "A", help = algorithm_help("The algorithm [default: auto]"))]
     algorithm: Option<Algorithm>,
     #[command(flatten)]
     tuning: Tuning,
@@ -50,7 +51,7 @@ pub(crate) struct Solve {
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct SolveReport<'a> {
     problem: &'a str,
     dim: usize,
     algorithm: &'a str,
@@ -68,16 +69,13 @@ struct Report<'a> {
     portfolio: Option<Portfolio>,
 }
 
-impl Solve {
+impl SolveCommand {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let algorithm = self.algorithm.clone();
-        let mut algorithms = [algorithm.unwrap_or_else(|| self.tuning.default_algorithm())];
-        self.tuning.apply(&mut algorithms)?;
-        let [algorithm] = algorithms;
+        let algorithm = self.tuning.algorithm(self.algorithm.clone())?;
         let problem = Problem::named(&self.problem, self.dim, self.seed)?;
         let budget = self.budget.evaluations(self.dim);
         let cancel = on_interrupt()?;
-        let progress = Progress::new(budget);
+        let progress = ProgressDisplay::new(budget);
         let mut run = minimize(problem.space())
             .algorithm(algorithm)
             .budget(budget)
@@ -110,8 +108,8 @@ impl Solve {
         })
     }
 
-    fn report<'a>(&'a self, solution: &'a Solution, optimum: f64, budget: u64) -> Report<'a> {
-        Report {
+    fn report<'a>(&'a self, solution: &'a Solution, optimum: f64, budget: u64) -> SolveReport<'a> {
+        SolveReport {
             problem: &self.problem,
             dim: self.dim,
             algorithm: solution.optimizer().name(),

@@ -1,6 +1,6 @@
 //! The arguments that `run`, `check` and `ask` share: what the study is.
 
-use super::algorithms;
+use super::algorithm_help;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use racecars::{Algorithm, Noise};
@@ -77,7 +77,7 @@ pub(crate) struct StudyArguments {
     /// How many points are the leading ones [default: 5]
     #[arg(long, value_name = "M")]
     leaders: Option<usize>,
-    #[arg(long, value_name = "A", help = algorithms("The algorithm [default: auto]"))]
+    #[arg(long, value_name = "A", help = algorithm_help("The algorithm [default: auto]"))]
     algorithm: Option<Algorithm>,
     /// The seed of the search, and of the {seed}s of evaluations [default: 0]
     #[arg(long, value_name = "S")]

@@ -1,28 +1,28 @@
 //! The ablations: Ackley on [-r, r]^n by shrinking factor gamma^(n rho), dimension and radius. Both
-//! experiments are made of the same cells; one looks across dimensions, the other across radii.
+//! experiments are made of the same cells; one compares dimensions, the other radii.
 
-use super::claims::{Judgement, Verdict, verdict};
+use super::claims::{ClaimVerdict, Judgement, verdict};
 use super::experiment::Experiment;
-use super::scale::{Grid, Scale};
-use crate::figures::heat_map::HeatMap;
-use crate::figures::{Svg, grid, number};
-use crate::trials::{Cell, Results, Trial};
+use super::scale::{Grid, PaperScale};
+use crate::trials::{Cell, CellTrial, TrialResults};
+use racecars_figures::heat_map::HeatMap;
+use racecars_figures::{Svg, grid, number};
 use serde::Serialize;
 
-/// Best factors that differ by no more than this are the same, by the noise of the trials.
+/// Best factors that differ by at most this count as the same, given the noise of the trials.
 const SAME: f64 = 0.02;
 
 /// An ablation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Ablation {
-    /// How many trials a cell had.
+    /// The number of trials of a cell.
     pub trials: usize,
-    /// The shrinking rates that each factor is made with.
+    /// The shrinking rates with which each factor is realized.
     pub gammas: Vec<f64>,
     /// The best factor of each dimension and radius.
-    pub columns: Vec<Column>,
-    /// What holds of the paper's claims.
-    pub verdicts: Vec<Verdict>,
+    pub columns: Vec<AblationColumn>,
+    /// Whether the paper's claims hold.
+    pub verdicts: Vec<ClaimVerdict>,
     /// All cells.
     #[serde(skip)]
     pub cells: Vec<AblationCell>,
@@ -32,7 +32,7 @@ pub struct Ablation {
 
 /// A column of a heat map.
 #[derive(Debug, Clone, Serialize)]
-pub struct Column {
+pub struct AblationColumn {
     /// The dimension.
     pub n: usize,
     /// The domain is [-radius, radius]^n.
@@ -85,7 +85,7 @@ fn each(grid: &Grid, mut visit: impl FnMut(AblationCell, Cell)) {
     }
 }
 
-pub(super) fn cells(scale: Scale) -> Vec<Cell> {
+pub(super) fn cells(scale: PaperScale) -> Vec<Cell> {
     let mut cells = Vec::new();
     each(&scale.grid(), |_, cell| cells.push(cell));
     cells
@@ -94,18 +94,18 @@ pub(super) fn cells(scale: Scale) -> Vec<Cell> {
 impl Ablation {
     pub(super) fn of(
         experiment: Experiment,
-        scale: Scale,
+        scale: PaperScale,
         trials: usize,
-        results: &Results,
+        results: &TrialResults,
     ) -> Ablation {
         let grid = scale.grid();
         let mut cells = Vec::new();
         each(&grid, |mut shown, cell| {
-            shown.finals = results.of(&cell, trials).iter().map(Trial::best).collect();
+            shown.finals = results.of(&cell, trials).iter().map(CellTrial::best).collect();
             cells.push(shown);
         });
         let across_radii = experiment == Experiment::AblationRadius;
-        let columns: Vec<Column> = (grid.dims.iter())
+        let columns: Vec<AblationColumn> = (grid.dims.iter())
             .flat_map(|&n| grid.radii.iter().map(move |&radius| (n, radius)))
             .filter_map(|(n, radius)| column(&cells, &grid, n, radius))
             .collect();
@@ -126,8 +126,8 @@ impl Ablation {
     }
 
     /// The heat maps' columns: one list per map, with its name.
-    fn maps(&self) -> Vec<(String, Vec<&Column>)> {
-        let mut maps: Vec<(String, Vec<&Column>)> = Vec::new();
+    fn maps(&self) -> Vec<(String, Vec<&AblationColumn>)> {
+        let mut maps: Vec<(String, Vec<&AblationColumn>)> = Vec::new();
         for column in &self.columns {
             let name = if self.across_radii {
                 format!("n = {}", column.n)
@@ -142,7 +142,7 @@ impl Ablation {
         maps
     }
 
-    fn same_in_all_dims(&self) -> Verdict {
+    fn same_in_all_dims(&self) -> ClaimVerdict {
         let (mut holding, mut details) = (0, Vec::new());
         let maps = self.maps();
         for (name, columns) in &maps {
@@ -163,7 +163,7 @@ impl Ablation {
         verdict(claim, Judgement::of(holding, maps.len()), detail)
     }
 
-    fn decreases_with_radius(&self) -> Verdict {
+    fn decreases_with_radius(&self) -> ClaimVerdict {
         let (mut holding, mut details) = (0, Vec::new());
         let maps = self.maps();
         for (name, columns) in &maps {
@@ -180,9 +180,9 @@ impl Ablation {
         verdict(claim, Judgement::of(holding, maps.len()), detail)
     }
 
-    /// Whether gamma and rho matter through their factor only: how far the rates lie apart at the
-    /// best factor, beside how far the factors do.
-    fn factor_is_what_counts(&self) -> Verdict {
+    /// Whether gamma and rho matter only through their factor: the spread over rates at the best factor,
+    /// next to the spread over factors.
+    fn factor_is_what_counts(&self) -> ClaimVerdict {
         let mut shares = Vec::new();
         for column in &self.columns {
             let at_best = self.cells.iter().filter(|cell| {
@@ -205,13 +205,13 @@ impl Ablation {
         verdict(claim, Judgement::of(usize::from(share < 0.25), 1), detail)
     }
 
-    /// Heat maps with the best factors joined.
+    /// Heat maps with the best factors joined by a line.
     pub(super) fn figure(&self) -> Svg {
         let maps = self.maps().into_iter().map(|(name, columns)| {
             let rows = columns.first().map_or(Vec::new(), |column| {
                 column.means.iter().map(|(factor, _)| format!("{factor:.2}")).collect()
             });
-            let label = |column: &&Column| match self.across_radii {
+            let label = |column: &&AblationColumn| match self.across_radii {
                 true => column.radius.to_string(),
                 false => column.n.to_string(),
             };
@@ -232,7 +232,7 @@ impl Ablation {
     }
 }
 
-fn column(cells: &[AblationCell], grid: &Grid, n: usize, radius: f64) -> Option<Column> {
+fn column(cells: &[AblationCell], grid: &Grid, n: usize, radius: f64) -> Option<AblationColumn> {
     let at = |factor: f64| {
         let here = move |c: &&AblationCell| c.n == n && c.radius == radius && c.factor == factor;
         cells.iter().filter(here)
@@ -244,10 +244,10 @@ fn column(cells: &[AblationCell], grid: &Grid, n: usize, radius: f64) -> Option<
     let means: Vec<(f64, f64)> = grid.factors.iter().map(|&f| (f, mean_at(f))).collect();
     let &(best_factor, best) = means.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
     let best_cell = at(best_factor).min_by(|a, b| a.mean().total_cmp(&b.mean()))?;
-    Some(Column { n, radius, best_factor, best, best_gamma: best_cell.gamma, means })
+    Some(AblationColumn { n, radius, best_factor, best, best_gamma: best_cell.gamma, means })
 }
 
-/// The greatest less the least.
+/// The largest number minus the smallest.
 fn width(numbers: &[f64]) -> f64 {
     let low = numbers.iter().copied().fold(f64::INFINITY, f64::min);
     let high = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -262,7 +262,7 @@ fn list(numbers: &[f64]) -> String {
     shown.join(", ")
 }
 
-/// Without zeros at the end.
+/// A number without trailing zeros.
 fn trimmed(number: &str) -> String {
     number.trim_end_matches('0').to_string()
 }
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn every_cell_has_the_factor_of_its_settings() {
         let mut count = 0;
-        each(&Scale::Full.grid(), |shown, cell| {
+        each(&PaperScale::Full.grid(), |shown, cell| {
             let factor = shown.gamma.powf(shown.rho * shown.n as f64);
             assert!((factor - shown.factor).abs() < 1e-12);
             assert_eq!(cell.shrinking, Some((shown.gamma, shown.rho)));

@@ -1,18 +1,18 @@
-//! What holds of the paper's claims, judged from the figures and said with them.
+//! Whether the paper's claims hold in these runs, with the numbers that decide it.
 
-use super::contest::{OURS, Panel, written};
+use super::contest::{ContestPanel, OURS, display_name};
 use super::experiment::Experiment;
-use crate::figures::number;
+use racecars_figures::number;
 use serde::Serialize;
 
-/// A claim, whether it holds in these runs, and the figures that say so.
+/// A claim, whether it holds in these runs, and the numbers that decide it.
 #[derive(Debug, Clone, Serialize)]
-pub struct Verdict {
+pub struct ClaimVerdict {
     /// The claim.
     pub claim: String,
     /// Whether it holds.
     pub judgement: Judgement,
-    /// The figures.
+    /// The numbers that decide it.
     pub detail: String,
 }
 
@@ -20,13 +20,13 @@ pub struct Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Judgement {
-    /// Yes.
+    /// In all cases.
     Holds,
-    /// Somewhere, and somewhere not.
+    /// In some cases, but not in all.
     HoldsInPart,
-    /// No.
+    /// In no case.
     DoesNotHold,
-    /// The runs cannot tell.
+    /// There were no cases to decide it.
     Untested,
 }
 
@@ -41,7 +41,7 @@ impl Judgement {
         }
     }
 
-    /// Of something that is so in `holding` cases of `all`.
+    /// The judgement of a claim that holds in `holding` of `all` cases.
     pub(super) fn of(holding: usize, all: usize) -> Judgement {
         match holding {
             _ if all == 0 => Judgement::Untested,
@@ -52,20 +52,20 @@ impl Judgement {
     }
 }
 
-pub(super) fn verdict(claim: &str, judgement: Judgement, detail: String) -> Verdict {
-    Verdict { claim: claim.to_string(), judgement, detail }
+pub(super) fn verdict(claim: &str, judgement: Judgement, detail: String) -> ClaimVerdict {
+    ClaimVerdict { claim: claim.to_string(), judgement, detail }
 }
 
 /// The verdicts on an experiment that compares algorithms.
-pub(super) fn of_contest(experiment: Experiment, panels: &[Panel]) -> Vec<Verdict> {
-    let of_kind = |prefix: &str| -> Vec<&Panel> {
+pub(super) fn of_contest(experiment: Experiment, panels: &[ContestPanel]) -> Vec<ClaimVerdict> {
+    let of_kind = |prefix: &str| -> Vec<&ContestPanel> {
         panels.iter().filter(|panel| panel.problem.starts_with(prefix)).collect()
     };
-    let all: Vec<&Panel> = panels.iter().collect();
+    let all: Vec<&ContestPanel> = panels.iter().collect();
     match experiment {
         Experiment::Discontinuous => {
             let (balls, steps) = (of_kind("discontinuous-"), of_kind("stepped-"));
-            let plain: Vec<&Panel> =
+            let plain: Vec<&ContestPanel> =
                 all.iter().copied().filter(|p| !p.problem.contains('-')).collect();
             let mut verdicts = vec![balls_are_met(&balls, &plain)];
             verdicts.extend([accelerates(&steps), leads(&steps)]);
@@ -82,7 +82,7 @@ pub(super) fn of_contest(experiment: Experiment, panels: &[Panel]) -> Vec<Verdic
 }
 
 /// RACE-CARS has the best mean, except against CMA-ES on Sphere.
-fn leads(panels: &[&Panel]) -> Verdict {
+fn leads(panels: &[&ContestPanel]) -> ClaimVerdict {
     let (mut ahead, mut behind) = (0, Vec::new());
     for panel in panels {
         let Some(ours) = panel.entry(OURS) else { continue };
@@ -96,7 +96,7 @@ fn leads(panels: &[&Panel]) -> Verdict {
                 behind.push(format!(
                     "{}: {} {} against {}",
                     panel.title(),
-                    written(&rival.algorithm),
+                    display_name(&rival.algorithm),
                     number(rival.summary.mean),
                     number(ours.summary.mean)
                 ));
@@ -112,8 +112,8 @@ fn leads(panels: &[&Panel]) -> Verdict {
     verdict(claim, Judgement::of(ahead, all), detail + ".")
 }
 
-/// RACE-CARS is ahead of SRACOS, and gets earlier to where SRACOS ends.
-fn accelerates(panels: &[&Panel]) -> Verdict {
+/// RACE-CARS has a better mean than SRACOS, and reaches the final mean of SRACOS earlier.
+fn accelerates(panels: &[&ContestPanel]) -> ClaimVerdict {
     let (mut ahead, mut all, mut details) = (0, 0, Vec::new());
     for panel in panels {
         let (Some(ours), Some(sracos)) = (panel.entry(OURS), panel.entry("sracos")) else {
@@ -137,12 +137,12 @@ fn accelerates(panels: &[&Panel]) -> Verdict {
     verdict("RACE-CARS accelerates SRACOS", Judgement::of(ahead, all), details.join("; ") + ".")
 }
 
-fn share(evaluations: u64, panel: &Panel) -> f64 {
+fn share(evaluations: u64, panel: &ContestPanel) -> f64 {
     evaluations as f64 / panel.budget as f64
 }
 
-/// CMA-ES has its edge on Sphere; nothing to say where it did not run.
-fn cma_leads_on_sphere(panels: &[&Panel]) -> Option<Verdict> {
+/// CMA-ES has an edge on Sphere; `None` if it did not run.
+fn cma_leads_on_sphere(panels: &[&ContestPanel]) -> Option<ClaimVerdict> {
     let sphere = panels.iter().find(|panel| panel.problem.ends_with("sphere"))?;
     let (cma, ours) = (sphere.entry("cma-es")?, sphere.entry(OURS)?);
     let is_ahead = cma.summary.mean < ours.summary.mean;
@@ -155,8 +155,8 @@ fn cma_leads_on_sphere(panels: &[&Panel]) -> Option<Verdict> {
     Some(verdict(claim, Judgement::of(usize::from(is_ahead), 1), detail))
 }
 
-/// Whether anything ever was in one of the paper's balls.
-fn balls_are_met(balls: &[&Panel], plain: &[&Panel]) -> Verdict {
+/// Whether any evaluation was inside one of the paper's balls.
+fn balls_are_met(balls: &[&ContestPanel], plain: &[&ContestPanel]) -> ClaimVerdict {
     let (mut evaluations, mut inside, mut runs, mut equal) = (0u64, 0.0, 0, 0);
     for (panel, plain) in balls.iter().zip(plain) {
         for entry in &panel.algorithms {
@@ -178,9 +178,9 @@ fn balls_are_met(balls: &[&Panel], plain: &[&Panel]) -> Verdict {
     verdict("The printed perturbation tests discontinuity", judgement, detail)
 }
 
-/// Whether RACE-CARS and SRACOS lose nothing by the steps, and the others do.
-fn of_steps(steps: &[&Panel], plain: &[&Panel]) -> [Verdict; 2] {
-    // So many cases, so many of them worse by the steps, and the figures.
+/// Whether steps make the results of other algorithms worse, but not those of RACE-CARS and SRACOS.
+fn of_steps(steps: &[&ContestPanel], plain: &[&ContestPanel]) -> [ClaimVerdict; 2] {
+    // The number of cases, the number of those that are worse with steps, and the numbers behind them.
     let mut family = (0, 0, Vec::new());
     let mut others = (0, 0, Vec::new());
     for (stepped, plain) in steps.iter().zip(plain) {
@@ -197,7 +197,7 @@ fn of_steps(steps: &[&Panel], plain: &[&Panel]) -> [Verdict; 2] {
             if is_worse {
                 side.2.push(format!(
                     "{} on {}: {} to {}",
-                    written(&entry.algorithm),
+                    display_name(&entry.algorithm),
                     plain.title(),
                     number(without.mean),
                     number(with.mean)

@@ -1,32 +1,32 @@
-//! Experiments that compare algorithms: who came how far on which problem, and how fast.
+//! Experiments that compare algorithms: the final values on each problem, and how fast they were reached.
 
-use super::claims::Verdict;
+use super::claims::ClaimVerdict;
 use super::scale::{ALGORITHMS, Arena};
-use crate::figures::curves::Sample;
-use crate::statistics::{Summary, quantile, share_smaller};
-use crate::trials::{Cell, Results, Trial};
+use crate::trials::{Cell, CellTrial, TrialResults};
+use racecars_figures::curves::CurvePoint;
+use racecars_figures::statistics::{SummaryStatistics, quantile, share_smaller};
 use serde::Serialize;
 
-/// How many evaluations of a trial are recorded.
+/// The number of evaluations of a trial at which its best value is recorded.
 const CHECKPOINTS: usize = 200;
-/// The ends of the bands of spread in the figures.
+/// The quantiles between which the bands of the figures lie.
 pub(super) const BAND: (f64, f64) = (0.1, 0.9);
 pub(super) const OURS: &str = "race-cars";
 
 /// An experiment that compares algorithms.
 #[derive(Debug, Clone, Serialize)]
 pub struct Contest {
-    /// How many trials each algorithm had on each problem.
+    /// The number of trials of each algorithm on each problem.
     pub trials: usize,
     /// The problems.
-    pub panels: Vec<Panel>,
-    /// What holds of the paper's claims.
-    pub verdicts: Vec<Verdict>,
+    pub panels: Vec<ContestPanel>,
+    /// Whether the paper's claims hold.
+    pub verdicts: Vec<ClaimVerdict>,
 }
 
-/// A problem and how the algorithms did on it.
+/// A problem and the results of the algorithms on it.
 #[derive(Debug, Clone, Serialize)]
-pub struct Panel {
+pub struct ContestPanel {
     /// The problem's name.
     pub problem: String,
     /// Its dimension.
@@ -38,25 +38,25 @@ pub struct Panel {
     /// RACE-CARS: the shrinking frequency.
     pub rho: f64,
     /// The algorithms.
-    pub algorithms: Vec<Entry>,
-    /// The algorithms that could not take part.
+    pub algorithms: Vec<ContestEntry>,
+    /// The algorithms that do not support the problem.
     pub left_out: Vec<LeftOut>,
 }
 
-/// How an algorithm did on a problem.
+/// The results of an algorithm on a problem.
 #[derive(Debug, Clone, Serialize)]
-pub struct Entry {
+pub struct ContestEntry {
     /// Its name.
     pub algorithm: String,
-    /// The best value of each trial, summarized.
+    /// Statistics of the trials' best values.
     #[serde(flatten)]
-    pub summary: Summary,
-    /// The share of pairs of trials, one of each, in which RACE-CARS came out better.
+    pub summary: SummaryStatistics,
+    /// The share of pairs of trials, one of each algorithm, in which RACE-CARS has the better final value.
     pub beaten: Option<f64>,
-    /// After how many evaluations the mean of RACE-CARS was at this algorithm's final mean; `None` if
-    /// never.
+    /// The number of evaluations after which the mean of RACE-CARS reached this algorithm's final mean;
+    /// `None` if it never did.
     pub reached_after: Option<u64>,
-    /// The share of evaluations that the problem's jumps touched.
+    /// The share of evaluations whose value a jump of the problem changed.
     pub perturbed: f64,
     /// The evaluations of all trials.
     pub evaluations: u64,
@@ -65,10 +65,10 @@ pub struct Entry {
     #[serde(skip)]
     pub(super) cell: Cell,
     #[serde(skip)]
-    pub(super) trials: Vec<Trial>,
+    pub(super) trials: Vec<CellTrial>,
 }
 
-/// An algorithm that could not take part, and why.
+/// An algorithm that does not support the problem, and why.
 #[derive(Debug, Clone, Serialize)]
 pub struct LeftOut {
     /// Its name.
@@ -91,7 +91,7 @@ impl Arena {
         }
     }
 
-    /// The cells of the algorithms that take the problem, and why the others do not.
+    /// The cells of the algorithms that support the problem, and why the others do not.
     pub(super) fn cells(&self) -> (Vec<Cell>, Vec<LeftOut>) {
         let (mut cells, mut left_out) = (Vec::new(), Vec::new());
         for algorithm in ALGORITHMS {
@@ -106,11 +106,11 @@ impl Arena {
 }
 
 impl Contest {
-    /// A sentence on each algorithm that could not take part.
+    /// A sentence about each algorithm that was left out.
     pub(super) fn left_out(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         for LeftOut { algorithm, reason } in self.panels.iter().flat_map(|panel| &panel.left_out) {
-            let sentence = format!("Without {}: {reason}.", written(algorithm));
+            let sentence = format!("Without {}: {reason}.", display_name(algorithm));
             if !sentences.contains(&sentence) {
                 sentences.push(sentence);
             }
@@ -119,11 +119,11 @@ impl Contest {
     }
 }
 
-impl Panel {
-    pub(super) fn of(arena: &Arena, trials: usize, results: &Results) -> Panel {
+impl ContestPanel {
+    pub(super) fn of(arena: &Arena, trials: usize, results: &TrialResults) -> ContestPanel {
         let (cells, left_out) = arena.cells();
-        let entries = cells.into_iter().filter_map(|cell| Entry::of(cell, trials, results));
-        let mut panel = Panel {
+        let entries = cells.into_iter().filter_map(|cell| ContestEntry::of(cell, trials, results));
+        let mut panel = ContestPanel {
             problem: arena.problem.clone(),
             dim: arena.dim,
             budget: arena.budget,
@@ -143,11 +143,11 @@ impl Panel {
         panel
     }
 
-    pub(super) fn entry(&self, algorithm: &str) -> Option<&Entry> {
+    pub(super) fn entry(&self, algorithm: &str) -> Option<&ContestEntry> {
         self.algorithms.iter().find(|entry| entry.algorithm == algorithm)
     }
 
-    /// The problem as it is written: `Ackley`, `stepped Levy`.
+    /// The problem's name for people: `Ackley`, `stepped Levy`.
     pub(super) fn title(&self) -> String {
         let (prefix, name) = self.problem.rsplit_once('-').unwrap_or(("", &self.problem));
         let mut letters = name.chars();
@@ -162,15 +162,15 @@ impl Panel {
     }
 }
 
-impl Entry {
-    fn of(cell: Cell, count: usize, results: &Results) -> Option<Entry> {
+impl ContestEntry {
+    fn of(cell: Cell, count: usize, results: &TrialResults) -> Option<ContestEntry> {
         let trials = results.of(&cell, count).to_vec();
-        let finals: Vec<f64> = trials.iter().map(Trial::best).collect();
+        let finals: Vec<f64> = trials.iter().map(CellTrial::best).collect();
         let evaluations: u64 = trials.iter().map(|trial| trial.evaluations).sum();
         let perturbed: u64 = trials.iter().map(|trial| trial.perturbed).sum();
-        Some(Entry {
+        Some(ContestEntry {
             algorithm: cell.algorithm.clone(),
-            summary: Summary::of(&finals)?,
+            summary: SummaryStatistics::of(&finals)?,
             beaten: None,
             reached_after: None,
             perturbed: perturbed as f64 / evaluations.max(1) as f64,
@@ -181,12 +181,12 @@ impl Entry {
         })
     }
 
-    /// The mean over trials at each checkpoint, with the band of spread.
-    pub(super) fn curve(&self) -> Vec<Sample> {
+    /// The mean over trials at each checkpoint, with its band.
+    pub(super) fn curve(&self) -> Vec<CurvePoint> {
         (0..self.cell.checkpoints)
             .map(|place| {
                 let bests = self.at(place);
-                Sample {
+                CurvePoint {
                     x: self.cell.checkpoint(place) as f64,
                     middle: bests.iter().sum::<f64>() / bests.len() as f64,
                     low: quantile(&bests, BAND.0),
@@ -205,8 +205,8 @@ impl Entry {
     }
 }
 
-/// An algorithm's name as it is written.
-pub(super) fn written(algorithm: &str) -> String {
+/// An algorithm's name for people.
+pub(super) fn display_name(algorithm: &str) -> String {
     match algorithm {
         "zo-adam" => "ZO-Adam".to_string(),
         other => other.to_uppercase(),

@@ -1,15 +1,15 @@
-//! The experiments: their names, what they are, and what the paper says came of them.
+//! The experiments: their names, what they are, and what the paper says about their results.
 
-/// An experiment of the paper, or beside it.
+/// An experiment of the paper, or one of ours in addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Experiment {
     /// Four functions at n = 50.
     FigN50,
     /// Four functions at n = 500.
     FigN500,
-    /// Ours: those at n = 50 with the optimum elsewhere than at the centre.
+    /// Ours: the functions at n = 50 with the optimum away from the centre.
     Shifted,
-    /// Functions with jumps: the paper's, which are never met, and ours, which are.
+    /// Functions with jumps: the paper's, which no run ever meets, and ours, which runs do meet.
     Discontinuous,
     /// Half of the coordinates integer.
     Mixed,
@@ -66,7 +66,7 @@ impl Experiment {
         }
     }
 
-    /// What the paper says, in our words.
+    /// What the paper says, in our words. Part of the page.
     pub(super) fn says(self) -> &'static str {
         match self {
             Experiment::FigN50 | Experiment::FigN500 => {

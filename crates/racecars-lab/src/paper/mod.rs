@@ -3,9 +3,9 @@
 //! "RACE-CARS", *RAndomized CoordinatE Classifying And Region Shrinking*; the settings are those of its
 //! section "On Synthetic Functions" and of its appendix.
 //!
-//! - [`Paper`] says which experiments to run, at which [`Scale`], and where the files go
-//! - `contest`, `table1` and `ablation`: what came of the three kinds of experiment
-//! - `claims`: what holds of what the paper says
+//! - [`Paper`]: which experiments to run, at which [`PaperScale`], and where the files go
+//! - `contest`, `table1` and `ablation`: the results of the three kinds of experiment
+//! - `claims`: which of the paper's claims hold
 //! - `tables`, `pictures`, `report` and `summary`: the CSV files, the figures and the pages
 
 mod ablation;
@@ -20,39 +20,41 @@ mod table1;
 mod tables;
 
 pub use ablation::Ablation;
-pub use claims::{Judgement, Verdict};
-pub use contest::{Contest, Entry, LeftOut, Panel};
+pub use claims::{ClaimVerdict, Judgement};
+pub use contest::{Contest, ContestEntry, ContestPanel, LeftOut};
 pub use experiment::Experiment;
-pub use report::keep_section;
-pub use scale::Scale;
+pub use scale::PaperScale;
 pub use table1::Table1;
 
-use crate::trials::{Cell, Results, Step, Store, TrialsError, Work, files, run_trials};
+use crate::trials::{
+    Cell, Completion, Store, TrialProgress, TrialResults, TrialsError, run_trials,
+};
 use racecars::Cancel;
+use racecars_figures::{files, page};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::path::PathBuf;
 
-/// What to reproduce.
+/// A reproduction of the paper's experiments.
 #[derive(Debug, Clone)]
 pub struct Paper {
     /// The experiments.
     pub experiments: Vec<Experiment>,
-    /// How large they are.
-    pub scale: Scale,
-    /// How many trials every cell has, instead of the experiment's own number.
+    /// Their scale.
+    pub scale: PaperScale,
+    /// The number of trials of every cell, instead of the experiment's default.
     pub trials: Option<usize>,
     /// Where the files go.
     pub directory: PathBuf,
 }
 
-/// What came of the experiments. As JSON, an object with a key for each.
+/// The results of the experiments. As JSON, an object with a key for each.
 #[derive(Debug, Clone)]
-pub struct Findings {
-    /// The experiments, in the order asked for.
+pub struct PaperFindings {
+    /// The experiments in the given order, with their results.
     pub experiments: Vec<(Experiment, Finding)>,
 }
 
-/// What came of one experiment.
+/// The results of one experiment.
 #[derive(Debug, Clone, serde::Serialize)]
 #[serde(untagged)]
 pub enum Finding {
@@ -64,41 +66,28 @@ pub enum Finding {
     Ablation(Ablation),
 }
 
-/// How the reproduction ended.
-#[derive(Debug)]
-pub enum Ending {
-    /// All is done, and the files are written.
-    Done(Findings),
-    /// It was cancelled. The trials that are done are kept on disk, and the same experiments go on
-    /// from there.
-    Interrupted {
-        /// The trials done.
-        kept: usize,
-        /// The trials there are.
-        of: usize,
-    },
-}
-
 impl Paper {
-    /// Runs the trials on `rayon`'s current threads, and writes tables, figures and `report.html`.
+    /// Runs the missing trials on `rayon`'s current threads, and writes tables, figures and `report.html`.
     /// `finished` is called after each trial, from any thread.
     pub fn run(
         &self,
         cancel: &Cancel,
-        finished: impl Fn(Step<'_>) + Sync,
-    ) -> Result<Ending, TrialsError> {
+        finished: impl Fn(TrialProgress<'_>) + Sync,
+    ) -> Result<Completion<PaperFindings>, TrialsError> {
         let store = Store::open(self.directory.join("cells"))?;
         let results = match run_trials(self.cells(), &store, cancel, finished)? {
-            Work::Done(results) => results,
-            Work::Interrupted { kept, of } => return Ok(Ending::Interrupted { kept, of }),
+            Completion::Done(results) => results,
+            Completion::Interrupted { kept, of } => {
+                return Ok(Completion::Interrupted { kept, of });
+            }
         };
         let find = |&experiment: &Experiment| (experiment, self.find(experiment, &results));
-        let findings = Findings { experiments: self.experiments.iter().map(find).collect() };
+        let findings = PaperFindings { experiments: self.experiments.iter().map(find).collect() };
         self.write(&findings)?;
-        Ok(Ending::Done(findings))
+        Ok(Completion::Done(findings))
     }
 
-    /// Where the page is.
+    /// The path of the page.
     pub fn report(&self) -> PathBuf {
         self.directory.join("report.html")
     }
@@ -124,7 +113,7 @@ impl Paper {
         all
     }
 
-    fn find(&self, experiment: Experiment, results: &Results) -> Finding {
+    fn find(&self, experiment: Experiment, results: &TrialResults) -> Finding {
         let (scale, trials) = (self.scale, self.trials(experiment));
         match experiment {
             Experiment::Table1 => Finding::Table1(Table1::of(scale, trials, results)),
@@ -133,15 +122,15 @@ impl Paper {
             }
             _ => {
                 let arenas = scale.arenas(experiment);
-                let panels: Vec<Panel> =
-                    arenas.iter().map(|arena| Panel::of(arena, trials, results)).collect();
+                let panels: Vec<ContestPanel> =
+                    arenas.iter().map(|arena| ContestPanel::of(arena, trials, results)).collect();
                 let verdicts = claims::of_contest(experiment, &panels);
                 Finding::Contest(Contest { trials, panels, verdicts })
             }
         }
     }
 
-    fn write(&self, findings: &Findings) -> Result<(), TrialsError> {
+    fn write(&self, findings: &PaperFindings) -> Result<(), TrialsError> {
         let write = |name: &str, text: &str| files::write(&self.directory.join(name), text);
         files::create_directory(&self.directory.join("data"))?;
         files::create_directory(&self.directory.join("figures"))?;
@@ -158,7 +147,7 @@ impl Paper {
         }
         write("results.json", &serde_json::to_string_pretty(findings).unwrap_or_default())?;
         write("summary.md", &summary::page(self, findings))?;
-        report::keep_section(&self.directory, "1-synthetic", &report::synthetic(self, &sections))?;
+        page::save_section(&self.directory, "1-synthetic", &report::synthetic(self, &sections))?;
         Ok(())
     }
 
@@ -172,7 +161,7 @@ impl Paper {
                 .iter()
                 .for_each(|experiment| command = format!("{command} {}", experiment.name()));
         }
-        if self.scale == Scale::Quick {
+        if self.scale == PaperScale::Quick {
             command += " --quick";
         }
         if let Some(trials) = self.trials {
@@ -182,7 +171,7 @@ impl Paper {
     }
 }
 
-impl Serialize for Findings {
+impl Serialize for PaperFindings {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.experiments.len()))?;
         for (experiment, finding) in &self.experiments {
@@ -193,8 +182,8 @@ impl Serialize for Findings {
 }
 
 impl Finding {
-    /// What holds of the paper's claims.
-    pub fn verdicts(&self) -> &[Verdict] {
+    /// Whether the paper's claims hold.
+    pub fn verdicts(&self) -> &[ClaimVerdict] {
         match self {
             Finding::Contest(contest) => &contest.verdicts,
             Finding::Table1(table) => &table.verdicts,
@@ -208,21 +197,21 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    fn run(directory: PathBuf, experiments: &[Experiment]) -> (Findings, usize) {
+    fn run(directory: PathBuf, experiments: &[Experiment]) -> (PaperFindings, usize) {
         let experiments = experiments.to_vec();
-        let paper = Paper { experiments, scale: Scale::Tiny, trials: None, directory };
+        let paper = Paper { experiments, scale: PaperScale::Tiny, trials: None, directory };
         let trials = AtomicUsize::new(0);
-        let count = |_: Step<'_>| {
+        let count = |_: TrialProgress<'_>| {
             trials.fetch_add(1, Ordering::Relaxed);
         };
-        let Ending::Done(findings) = paper.run(&Cancel::new(), count).unwrap() else {
+        let Completion::Done(findings) = paper.run(&Cancel::new(), count).unwrap() else {
             panic!("interrupted");
         };
         (findings, trials.into_inner())
     }
 
     #[test]
-    fn the_whole_tour_gives_one_page_with_all_figures_that_refers_to_nothing_else() {
+    fn all_experiments_give_one_page_with_all_figures_and_no_external_references() {
         let directory = tempfile::tempdir().unwrap();
         let (findings, trials) = run(directory.path().into(), &Experiment::ALL);
         assert!(trials > 100);
@@ -241,11 +230,11 @@ mod tests {
         assert!(page.contains("zo-adam follows gradients") && page.contains("holds"));
         assert!(!page.contains("NaN"));
 
-        // The same again is the same, without running anything.
+        // A second run gives the same results without running any trial.
         let (again, trials) = run(directory.path().into(), &Experiment::ALL);
         assert_eq!(trials, 0);
         assert_eq!(page, std::fs::read_to_string(directory.path().join("report.html")).unwrap());
-        let json = |findings: &Findings| serde_json::to_value(findings).unwrap();
+        let json = |findings: &PaperFindings| serde_json::to_value(findings).unwrap();
         assert_eq!(json(&again), json(&findings));
     }
 
@@ -253,7 +242,7 @@ mod tests {
     fn sections_of_others_stay_on_the_page_and_only_the_newest_of_each() {
         let directory = tempfile::tempdir().unwrap();
         let page = || std::fs::read_to_string(directory.path().join("report.html")).unwrap();
-        let keep = |html: &str| keep_section(directory.path(), "2-other", html).unwrap();
+        let keep = |html: &str| page::save_section(directory.path(), "2-other", html).unwrap();
         keep("<h2>First</h2>\n");
         assert!(page().contains("<h1>RACE-CARS") && page().contains("<h2>First</h2>"));
         run(directory.path().into(), &[Experiment::Mixed]);
@@ -289,7 +278,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let paper = Paper {
             experiments: vec![Experiment::Mixed],
-            scale: Scale::Tiny,
+            scale: PaperScale::Tiny,
             trials: None,
             directory: file.path().join("inside"),
         };

@@ -1,12 +1,12 @@
 //! The figures of an experiment.
 
 use super::Finding;
-use super::contest::{Contest, Entry, OURS, Panel, written};
+use super::contest::{Contest, ContestEntry, ContestPanel, OURS, display_name};
 use super::experiment::Experiment;
-use crate::figures::curves::{Chart, Curve, Sample, Style};
-use crate::figures::{Svg, grid, number};
+use racecars_figures::curves::{Chart, Curve, CurvePoint, Style};
+use racecars_figures::{Svg, grid, number};
 
-/// The figures, as (file name without ending, drawing).
+/// The figures as (file name without extension, drawing).
 pub(super) fn of(experiment: Experiment, finding: &Finding) -> Vec<(String, Svg)> {
     let name = experiment.name().to_string();
     match finding {
@@ -37,15 +37,19 @@ pub(super) fn of(experiment: Experiment, finding: &Finding) -> Vec<(String, Svg)
     }
 }
 
-fn curves<'a>(title: &str, panels: impl Iterator<Item = &'a Panel>, contest: &Contest) -> Svg {
+fn curves<'a>(
+    title: &str,
+    panels: impl Iterator<Item = &'a ContestPanel>,
+    contest: &Contest,
+) -> Svg {
     let charts: Vec<Svg> = panels.map(chart).collect();
     let title = format!("{title}: mean best value of {} trials, band 10–90 %", contest.trials);
     grid(&title, &charts, 2)
 }
 
-fn chart(panel: &Panel) -> Svg {
-    let curve = |entry: &Entry| Curve {
-        label: format!("{} {}", written(&entry.algorithm), number(entry.summary.mean)),
+fn chart(panel: &ContestPanel) -> Svg {
+    let curve = |entry: &ContestEntry| Curve {
+        label: format!("{} {}", display_name(&entry.algorithm), number(entry.summary.mean)),
         style: style(&entry.algorithm),
         samples: thinned(&entry.curve()),
     };
@@ -59,14 +63,14 @@ fn chart(panel: &Panel) -> Svg {
     .draw()
 }
 
-/// Every other sample, which is a few pixels apart, and the last.
-fn thinned(samples: &[Sample]) -> Vec<Sample> {
-    let mut thinned: Vec<Sample> = samples.iter().rev().step_by(2).copied().collect();
+/// Every other point, including the last: the points are then a few pixels apart.
+fn thinned(samples: &[CurvePoint]) -> Vec<CurvePoint> {
+    let mut thinned: Vec<CurvePoint> = samples.iter().rev().step_by(2).copied().collect();
     thinned.reverse();
     thinned
 }
 
-/// Colours of Okabe and Ito, which people of all kinds of sight tell apart; dashes besides.
+/// The colour-blind safe palette of Okabe and Ito, with dashes in addition.
 fn style(algorithm: &str) -> Style {
     let (color, dash) = match algorithm {
         OURS => return Style { color: "#d55e00", width: 2.6, dash: "" },

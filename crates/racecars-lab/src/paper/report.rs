@@ -1,73 +1,16 @@
-//! The page: what the paper says, what came out here, and whether the one holds in the other. One
-//! file without references to others; no times and no paths, so that the same command gives the same
-//! page on every machine. It is put together from the sections that commands have kept.
+//! The section of the page on synthetic functions: the paper's claims, our results, and whether the claims
+//! hold. It has no times and no paths, so that the same command gives the same page on every machine.
 
 use super::ablation::Ablation;
-use super::claims::{Judgement, Verdict};
-use super::contest::{Contest, Entry, Panel, written};
+use super::claims::{ClaimVerdict, Judgement};
+use super::contest::{Contest, ContestEntry, ContestPanel, display_name};
 use super::experiment::Experiment;
-use super::table1::{Table1, TableCell};
-use super::{Finding, Paper, Scale};
-use crate::figures::{Svg, escape, number};
-use crate::trials::{TrialsError, files};
-use std::path::{Path, PathBuf};
+use super::table1::{Table1, Table1Cell};
+use super::{Finding, Paper, PaperScale};
+use racecars_figures::{Svg, escape, number};
 
-/// An experiment, what came of it, and its figures by name.
+/// An experiment, its results, and its figures by name.
 pub(super) type Section<'a> = (Experiment, &'a Finding, Vec<(String, Svg)>);
-
-const TITLE: &str = "RACE-CARS: the paper's experiments reproduced";
-const STYLE: &str = "\
-body{font:16px/1.5 system-ui,'Helvetica Neue',Arial,sans-serif;color:#222;max-width:72rem;\
-margin:2rem auto;padding:0 1rem}\
-h1,h2,h3{line-height:1.2}h2{margin-top:3rem;border-top:1px solid #ddd;padding-top:1.5rem}\
-table{border-collapse:collapse;margin:.7rem 0;font-size:.9rem}\
-th,td{padding:.2rem .7rem;text-align:right;border-bottom:1px solid #e8e8e8;white-space:nowrap}\
-th:first-child,td:first-child{text-align:left}thead th{border-bottom:1px solid #888}\
-td.words{white-space:normal;text-align:left}\
-figure{margin:1rem 0;overflow-x:auto}svg{max-width:100%;height:auto}\
-.verdict{display:inline-block;padding:0 .5rem;border-radius:.7rem;font-size:.85rem;\
-white-space:nowrap;border:1px solid}\
-.holds{color:#00543c;border-color:#009e73;background:#e8f6f1}\
-.in-part{color:#6b4a00;border-color:#e69f00;background:#fdf4e0}\
-.fails{color:#7d2d00;border-color:#d55e00;background:#fbeade}\
-.untested{color:#444;border-color:#999;background:#f2f2f2}\
-.note{background:#f6f6f6;border-left:4px solid #888;padding:.5rem 1rem}\
-.quick{background:#fdf4e0;border-left-color:#e69f00}\
-.best{font-weight:600}code{background:#f2f2f2;padding:.1rem .3rem}\
-details{margin:.7rem 0}summary{cursor:pointer}";
-
-/// Keeps a section of the page, as HTML, in place of the one that had this name; and writes the page
-/// anew, with all sections that are kept in the directory, by name. Returns where the page is.
-pub fn keep_section(directory: &Path, name: &str, html: &str) -> Result<PathBuf, TrialsError> {
-    let folder = directory.join("sections");
-    files::create_directory(&folder)?;
-    files::write(&folder.join(format!("{name}.html")), html)?;
-    let refuse = |path: &Path, source| TrialsError::File { path: path.to_path_buf(), source };
-    let mut kept = Vec::new();
-    for entry in std::fs::read_dir(&folder).map_err(|source| refuse(&folder, source))? {
-        let path = entry.map_err(|source| refuse(&folder, source))?.path();
-        if path.extension().is_some_and(|extension| extension == "html") {
-            kept.push(path);
-        }
-    }
-    kept.sort();
-    let mut body = String::new();
-    for path in &kept {
-        body += &std::fs::read_to_string(path).map_err(|source| refuse(path, source))?;
-    }
-    let page = directory.join("report.html");
-    files::write(&page, &framed(&body))?;
-    Ok(page)
-}
-
-fn framed(body: &str) -> String {
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width\">\n\
-         <title>{TITLE}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{TITLE}</h1>\n{body}\
-         </body>\n</html>\n"
-    )
-}
 
 /// The experiments on synthetic functions, as a section.
 pub(super) fn synthetic(paper: &Paper, sections: &[Section<'_>]) -> String {
@@ -81,7 +24,7 @@ pub(super) fn synthetic(paper: &Paper, sections: &[Section<'_>]) -> String {
 
 fn head(paper: &Paper) -> String {
     let quick = match paper.scale {
-        Scale::Full => "",
+        PaperScale::Full => "",
         _ => {
             "<p class=\"note quick\"><b>This is a quick tour</b> with few trials, smaller dimensions and \
              coarser grids than the paper's. Its verdicts are hints; run it without \
@@ -162,8 +105,8 @@ fn section(
     )
 }
 
-fn verdicts(verdicts: &[Verdict]) -> String {
-    let line = |verdict: &Verdict| {
+fn verdicts(verdicts: &[ClaimVerdict]) -> String {
+    let line = |verdict: &ClaimVerdict| {
         format!(
             "<li>{} <b>{}.</b> {}</li>\n",
             badge(verdict.judgement),
@@ -188,7 +131,7 @@ fn contest_tables(experiment: Experiment, contest: &Contest) -> String {
     text + &absent.map(|line| format!("<p>{}</p>\n", escape(&line))).collect::<String>()
 }
 
-/// The means with and without jumps beside each other.
+/// The means with and without jumps, side by side.
 fn jumps_table(contest: &Contest) -> String {
     let find = |name: &str| contest.panels.iter().find(|panel| panel.problem == name);
     let mut rows = String::new();
@@ -197,17 +140,17 @@ fn jumps_table(contest: &Contest) -> String {
             let of = |prefix: &str| {
                 find(&format!("{prefix}-{}", plain.problem))?.entry(&entry.algorithm)
             };
-            let mean = |entry: Option<&Entry>| {
+            let mean = |entry: Option<&ContestEntry>| {
                 entry.map_or("–".into(), |entry| number(entry.summary.mean))
             };
-            let share = |entry: Option<&Entry>| {
+            let share = |entry: Option<&ContestEntry>| {
                 entry.map_or("–".into(), |entry| format!("{:.1} %", 100.0 * entry.perturbed))
             };
             let (balls, steps) = (of("discontinuous"), of("stepped"));
             rows += &format!(
                 "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
                 plain.title(),
-                written(&entry.algorithm),
+                display_name(&entry.algorithm),
                 number(entry.summary.mean),
                 mean(balls),
                 share(balls),
@@ -223,10 +166,10 @@ fn jumps_table(contest: &Contest) -> String {
     )
 }
 
-fn panel_table(panel: &Panel) -> String {
+fn panel_table(panel: &ContestPanel) -> String {
     let best =
         panel.algorithms.iter().map(|entry| entry.summary.mean).fold(f64::INFINITY, f64::min);
-    let row = |entry: &Entry| {
+    let row = |entry: &ContestEntry| {
         let summary = &entry.summary;
         let class = if summary.mean == best { " class=\"best\"" } else { "" };
         let beaten = entry.beaten.map_or("–".into(), |share| format!("{:.0} %", 100.0 * share));
@@ -238,7 +181,7 @@ fn panel_table(panel: &Panel) -> String {
         format!(
             "<tr{class}><td>{}</td><td>{} ± {}</td><td>{}</td><td>{}</td><td>{}</td><td>{beaten}</td>\
              <td>{reached}</td></tr>\n",
-            written(&entry.algorithm),
+            display_name(&entry.algorithm),
             number(summary.mean),
             number(summary.std),
             number(summary.median),
@@ -279,7 +222,7 @@ fn table1_tables(table: &Table1) -> String {
         .collect();
     let worse: Vec<String> = (table.worse.iter())
         .map(|cell| {
-            let TableCell { rho, n, mean, published_mean, published_std, .. } = cell;
+            let Table1Cell { rho, n, mean, published_mean, published_std, .. } = cell;
             format!("rho = {rho}, n = {n}: {mean:.2} against {published_mean} ± {published_std}")
         })
         .collect();
@@ -302,10 +245,10 @@ fn whole_table(table: &Table1) -> String {
     let heads: String =
         table.columns.iter().map(|column| format!("<th>n = {}</th>", column.n)).collect();
     let width = table.columns.len().max(1);
-    let row = |cells: &[TableCell]| {
+    let row = |cells: &[Table1Cell]| {
         let figures: String = (cells.iter())
             .map(|cell| {
-                let TableCell { mean, std, published_mean, published_std, .. } = cell;
+                let Table1Cell { mean, std, published_mean, published_std, .. } = cell;
                 format!("<td>{mean:.1} ± {std:.1} ({published_mean:.1} ± {published_std:.1})</td>")
             })
             .collect();

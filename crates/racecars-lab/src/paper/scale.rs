@@ -1,20 +1,20 @@
-//! The settings of every experiment, in full as in the paper, and in a quick version.
+//! The settings of every experiment: in full, as in the paper, and in a quick version.
 
 use super::experiment::Experiment;
 
-/// How large the experiments are.
+/// The scale of the experiments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scale {
+pub enum PaperScale {
     /// As in the paper.
     Full,
-    /// All of it in about a minute: fewer trials, smaller dimensions, coarser grids.
+    /// Everything in about a minute: fewer trials, smaller dimensions, coarser grids.
     Quick,
-    /// So small that tests can run it all.
+    /// Small enough for tests.
     #[cfg(test)]
     Tiny,
 }
 
-/// A problem on which algorithms meet.
+/// A problem on which algorithms are compared.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Arena {
     pub(super) problem: String,
@@ -36,23 +36,23 @@ pub(super) struct Grid {
 
 /// The functions of the paper's figures.
 pub(super) const FUNCTIONS: [&str; 4] = ["ackley", "levy", "rastrigin", "sphere"];
-/// The algorithms of the paper's figures, by the names they are called by here.
+/// The algorithms of the paper's figures, by their names in this library.
 pub(super) const ALGORITHMS: [&str; 5] = ["race-cars", "sracos", "zo-adam", "de", "cma-es"];
 
-impl Scale {
-    /// How many trials a cell has.
+impl PaperScale {
+    /// The number of trials of a cell.
     pub fn trials(self, experiment: Experiment) -> usize {
         let is_figure = !matches!(
             experiment,
             Experiment::Table1 | Experiment::AblationDimension | Experiment::AblationRadius
         );
         match (self, is_figure) {
-            (Scale::Full, true) => 30,
-            (Scale::Full, false) => 5,
-            (Scale::Quick, true) => 10,
-            (Scale::Quick, false) => 3,
+            (PaperScale::Full, true) => 30,
+            (PaperScale::Full, false) => 5,
+            (PaperScale::Quick, true) => 10,
+            (PaperScale::Quick, false) => 3,
             #[cfg(test)]
-            (Scale::Tiny, _) => 2,
+            (PaperScale::Tiny, _) => 2,
         }
     }
 
@@ -62,21 +62,21 @@ impl Scale {
             let problems = FUNCTIONS.map(|name| format!("{prefix}{name}"));
             match self {
                 #[cfg(test)]
-                Scale::Tiny => arenas(problems, 5, 300, (0.9, 0.05)),
+                PaperScale::Tiny => arenas(problems, 5, 300, (0.9, 0.05)),
                 _ => arenas(problems, 50, 5000, (0.9, 0.01)),
             }
         };
         match (experiment, self) {
             (Experiment::FigN50, _) => at_50(""),
-            (Experiment::FigN500, Scale::Full) => {
+            (Experiment::FigN500, PaperScale::Full) => {
                 arenas(FUNCTIONS.map(String::from), 500, 50_000, (0.95, 0.001))
             }
             // The same evaluations and shrinks per dimension.
-            (Experiment::FigN500, Scale::Quick) => {
+            (Experiment::FigN500, PaperScale::Quick) => {
                 arenas(FUNCTIONS.map(String::from), 150, 15_000, (0.95, 0.5 / 150.0))
             }
             #[cfg(test)]
-            (Experiment::FigN500, Scale::Tiny) => at_50(""),
+            (Experiment::FigN500, PaperScale::Tiny) => at_50(""),
             (Experiment::Shifted, _) => at_50("shifted-"),
             // The plain functions, for comparison, are those of the first figure.
             (Experiment::Discontinuous, _) => {
@@ -86,10 +86,10 @@ impl Scale {
             (Experiment::Mixed, scale) => {
                 let small = arenas(["mixed-ackley".into()], 100, 3000, (0.95, 0.01));
                 let large = match scale {
-                    Scale::Full => arenas(["mixed-ackley".into()], 500, 10_000, (0.95, 0.005)),
-                    Scale::Quick => arenas(["mixed-ackley".into()], 200, 5000, (0.95, 0.01)),
+                    PaperScale::Full => arenas(["mixed-ackley".into()], 500, 10_000, (0.95, 0.005)),
+                    PaperScale::Quick => arenas(["mixed-ackley".into()], 200, 5000, (0.95, 0.01)),
                     #[cfg(test)]
-                    Scale::Tiny => arenas(["mixed-ackley".into()], 6, 300, (0.95, 0.01)),
+                    PaperScale::Tiny => arenas(["mixed-ackley".into()], 6, 300, (0.95, 0.01)),
                 };
                 [small, large].concat()
             }
@@ -100,19 +100,19 @@ impl Scale {
     /// The dimensions of Table 1 that are run.
     pub(super) fn runs_column(self, dim: usize) -> bool {
         match self {
-            Scale::Full => true,
-            Scale::Quick => [50, 100, 200, 300].contains(&dim),
+            PaperScale::Full => true,
+            PaperScale::Quick => [50, 100, 200, 300].contains(&dim),
             #[cfg(test)]
-            Scale::Tiny => dim == 50,
+            PaperScale::Tiny => dim == 50,
         }
     }
 
     pub(super) fn grid(self) -> Grid {
         let (dims, step, gammas): (&[usize], usize, &[f64]) = match self {
-            Scale::Full => (&[50, 100, 250, 500], 1, &[0.8, 0.9, 0.95, 0.98]),
-            Scale::Quick => (&[50, 100, 200], 2, &[0.9, 0.95]),
+            PaperScale::Full => (&[50, 100, 250, 500], 1, &[0.8, 0.9, 0.95, 0.98]),
+            PaperScale::Quick => (&[50, 100, 200], 2, &[0.9, 0.95]),
             #[cfg(test)]
-            Scale::Tiny => (&[5, 10], 8, &[0.9]),
+            PaperScale::Tiny => (&[5, 10], 8, &[0.9]),
         };
         Grid {
             dims: dims.to_vec(),

@@ -1,23 +1,23 @@
-//! The findings in Markdown, short: `docs/paper.md` is this of a full run.
+//! The results as a short Markdown page: that of a full run is `docs/paper.md`.
 
-use super::contest::{Contest, written};
+use super::contest::{Contest, display_name};
 use super::experiment::Experiment;
 use super::table1::Table1;
-use super::{Ablation, Finding, Findings, Paper, Scale};
-use crate::figures::number;
+use super::{Ablation, Finding, Paper, PaperFindings, PaperScale};
+use racecars_figures::number;
 
-/// The figures shown, which are committed beside the page.
+/// The figures shown, which are committed next to the page.
 const SHOWN: [Experiment; 3] = [Experiment::FigN50, Experiment::FigN500, Experiment::Table1];
 
-pub(super) fn page(paper: &Paper, findings: &Findings) -> String {
+pub(super) fn page(paper: &Paper, findings: &PaperFindings) -> String {
     let quick = match paper.scale {
-        Scale::Full => "",
+        PaperScale::Full => "",
         _ => "**This is a quick tour; its verdicts are hints.**\n\n",
     };
     let mut page = format!(
         "# The paper's experiments, reproduced\n\n{quick}\
          Made by `{}` (racecars {}), which also writes a page for reviewers, all figures and all data. \
-         Trial i has seed i, so the command gives these numbers on every machine.\n\n\
+         CellTrial i has seed i, so the command gives these numbers on every machine.\n\n\
          ## What holds\n\n| experiment | claim | in these runs |\n|---|---|---|\n",
         paper.command(),
         env!("CARGO_PKG_VERSION")
@@ -48,7 +48,7 @@ pub(super) fn page(paper: &Paper, findings: &Findings) -> String {
     page
 }
 
-/// A heading and its rule, numbers flush right.
+/// The head of a Markdown table with right-aligned numbers.
 fn heading(columns: &[String]) -> String {
     let rule: Vec<&str> = columns.iter().map(|_| "---:").collect();
     format!("| {} |\n| {} |\n", columns.join(" | "), rule.join(" | "))
@@ -64,7 +64,7 @@ fn contest_table(contest: &Contest) -> String {
     }
     let heads = ["problem", "n", "T"].map(String::from);
     let heads: Vec<String> =
-        heads.into_iter().chain(names.iter().map(|name| written(name))).collect();
+        heads.into_iter().chain(names.iter().map(|name| display_name(name))).collect();
     let mut table = format!("Mean ± standard deviation of {} trials.\n\n", contest.trials);
     table += &heading(&heads);
     for panel in &contest.panels {
@@ -96,7 +96,7 @@ fn table1_table(table: &Table1) -> String {
     text
 }
 
-/// The best factors, dimensions down and radii across.
+/// The best factors: a row per dimension, a column per radius.
 fn ablation_table(ablation: &Ablation) -> String {
     let mut dims: Vec<usize> = ablation.columns.iter().map(|column| column.n).collect();
     dims.dedup();

@@ -1,45 +1,46 @@
-//! Table 1: Ackley on [-10, 10]^n by shrinking frequency and dimension, beside the 510 published
+//! Table 1: Ackley on [-10, 10]^n by shrinking frequency and dimension, next to the 510 published
 //! cells.
 
-use super::claims::{Judgement, Verdict, verdict};
-use super::scale::Scale;
-use crate::figures::heat_map::HeatMap;
-use crate::figures::{Svg, grid};
-use crate::statistics::{Summary, spearman};
-use crate::trials::{Cell, Results, Trial};
+use super::claims::{ClaimVerdict, Judgement, verdict};
+use super::scale::PaperScale;
+use crate::trials::{Cell, CellTrial, TrialResults};
+use racecars_figures::heat_map::HeatMap;
+use racecars_figures::statistics::{SummaryStatistics, spearman};
+use racecars_figures::{Svg, grid};
 use serde::Serialize;
 
 /// The published cells, transcribed from the paper: `rho,n,mean,std`.
 const PUBLISHED: &str = include_str!("../../data/table1.csv");
 const GAMMA: f64 = 0.95;
-/// A cell is worse than published if it is by more than this and two published standard deviations.
+/// A cell is worse than published if its mean exceeds the published one by more than this plus two
+/// published standard deviations.
 const SLACK: f64 = 0.5;
 
-/// Table 1, ours beside the published one.
+/// Table 1, ours next to the published one.
 #[derive(Debug, Clone, Serialize)]
 pub struct Table1 {
-    /// How many trials a cell had.
+    /// The number of trials of a cell.
     pub trials: usize,
     /// Spearman's rank correlation of our means with the published ones.
     pub spearman: f64,
-    /// The mean of ours less published.
+    /// The mean difference of our means and the published ones.
     pub mean_difference: f64,
     /// The best cell of each dimension.
-    pub columns: Vec<Column>,
-    /// How many cells are worse than published by more than 0.5 + 2 published standard deviations.
+    pub columns: Vec<Table1Column>,
+    /// The number of cells worse than published by more than 0.5 + 2 published standard deviations.
     pub worse_cells: usize,
     /// Those cells.
-    pub worse: Vec<TableCell>,
-    /// What holds of the paper's claims.
-    pub verdicts: Vec<Verdict>,
+    pub worse: Vec<Table1Cell>,
+    /// Whether the paper's claims hold.
+    pub verdicts: Vec<ClaimVerdict>,
     /// All cells, in the order of the published file.
     #[serde(skip)]
-    pub cells: Vec<TableCell>,
+    pub cells: Vec<Table1Cell>,
 }
 
-/// The best cell of a dimension; of equal ones, that of the least rho.
+/// The best cell of a dimension; on a tie, that of the smallest rho.
 #[derive(Debug, Clone, Serialize)]
-pub struct Column {
+pub struct Table1Column {
     /// The dimension.
     pub n: usize,
     /// The least mean.
@@ -54,7 +55,7 @@ pub struct Column {
 
 /// One cell.
 #[derive(Debug, Clone, Serialize)]
-pub struct TableCell {
+pub struct Table1Cell {
     /// The shrinking frequency; 0 is SRACOS.
     pub rho: f64,
     /// The dimension.
@@ -78,7 +79,7 @@ struct Published {
     std: f64,
 }
 
-fn published(scale: Scale) -> impl Iterator<Item = Published> {
+fn published(scale: PaperScale) -> impl Iterator<Item = Published> {
     let parse = |line: &str| {
         let mut fields = line.split(',');
         let mut next = || fields.next()?.trim().parse::<f64>().ok();
@@ -88,19 +89,20 @@ fn published(scale: Scale) -> impl Iterator<Item = Published> {
     rows.filter(move |row| scale.runs_column(row.n))
 }
 
-pub(super) fn cells(scale: Scale) -> Vec<Cell> {
+pub(super) fn cells(scale: PaperScale) -> Vec<Cell> {
     published(scale).map(|row| Cell::ackley(row.n, None, GAMMA, row.rho)).collect()
 }
 
 impl Table1 {
-    pub(super) fn of(scale: Scale, trials: usize, results: &Results) -> Table1 {
-        let cells: Vec<TableCell> = published(scale)
+    pub(super) fn of(scale: PaperScale, trials: usize, results: &TrialResults) -> Table1 {
+        let cells: Vec<Table1Cell> = published(scale)
             .filter_map(|row| {
                 let cell = Cell::ackley(row.n, None, GAMMA, row.rho);
-                let finals: Vec<f64> = results.of(&cell, trials).iter().map(Trial::best).collect();
-                let Summary { mean, std, .. } = Summary::of(&finals)?;
+                let finals: Vec<f64> =
+                    results.of(&cell, trials).iter().map(CellTrial::best).collect();
+                let SummaryStatistics { mean, std, .. } = SummaryStatistics::of(&finals)?;
                 let (rho, n) = (row.rho, row.n);
-                Some(TableCell {
+                Some(Table1Cell {
                     rho,
                     n,
                     mean,
@@ -115,8 +117,8 @@ impl Table1 {
         let theirs: Vec<f64> = cells.iter().map(|cell| cell.published_mean).collect();
         let differences = ours.iter().zip(&theirs).map(|(ours, theirs)| ours - theirs);
         let is_worse =
-            |cell: &&TableCell| cell.mean > cell.published_mean + SLACK + 2.0 * cell.published_std;
-        let worse: Vec<TableCell> = cells.iter().filter(is_worse).cloned().collect();
+            |cell: &&Table1Cell| cell.mean > cell.published_mean + SLACK + 2.0 * cell.published_std;
+        let worse: Vec<Table1Cell> = cells.iter().filter(is_worse).cloned().collect();
         let mut table = Table1 {
             trials,
             spearman: spearman(&ours, &theirs),
@@ -131,9 +133,9 @@ impl Table1 {
         table
     }
 
-    fn judge(&self) -> Vec<Verdict> {
-        let near = |column: &&Column| (column.best - column.published_best).abs() <= SLACK;
-        let gap = |column: &Column| (column.best - column.published_best).abs();
+    fn judge(&self) -> Vec<ClaimVerdict> {
+        let near = |column: &&Table1Column| (column.best - column.published_best).abs() <= SLACK;
+        let gap = |column: &Table1Column| (column.best - column.published_best).abs();
         let widest = self.columns.iter().map(gap).fold(0.0, f64::max);
         let bests = self.columns.iter().filter(near).count();
         let products: Vec<f64> =
@@ -146,7 +148,7 @@ impl Table1 {
             (low, high)
         };
         let (ours, theirs) = (range(&products), range(&published));
-        // Over the tenfold range of n, a factor of two is constant.
+        // Since n varies by a factor of ten, a factor of two counts as constant.
         let is_constant = ours.1 <= 2.0 * ours.0;
         vec![
             verdict(
@@ -195,7 +197,7 @@ impl Table1 {
         )
     }
 
-    fn map(&self, title: &str, value: fn(&TableCell) -> f64) -> Svg {
+    fn map(&self, title: &str, value: fn(&Table1Cell) -> f64) -> Svg {
         let dims: Vec<usize> = self.columns.iter().map(|column| column.n).collect();
         let of = |n: usize| self.cells.iter().filter(move |cell| cell.n == n);
         let rows = dims.first().map_or(Vec::new(), |&n| of(n).map(|cell| cell.rho).collect());
@@ -212,18 +214,18 @@ impl Table1 {
     }
 }
 
-fn columns(cells: &[TableCell]) -> Vec<Column> {
+fn columns(cells: &[Table1Cell]) -> Vec<Table1Column> {
     let mut dims: Vec<usize> = cells.iter().map(|cell| cell.n).collect();
     dims.sort_unstable();
     dims.dedup();
-    let least = |n: usize, value: fn(&TableCell) -> f64| {
+    let least = |n: usize, value: fn(&Table1Cell) -> f64| {
         let column = cells.iter().filter(|cell| cell.n == n);
         column.min_by(|a, b| value(a).total_cmp(&value(b)))
     };
     let column = |n: usize| {
         let ours = least(n, |cell| cell.mean)?;
         let theirs = least(n, |cell| cell.published_mean)?;
-        Some(Column {
+        Some(Table1Column {
             n,
             best: ours.mean,
             best_rho: ours.rho,
@@ -240,11 +242,11 @@ mod tests {
 
     #[test]
     fn the_published_table_is_whole() {
-        let rows: Vec<Published> = published(Scale::Full).collect();
+        let rows: Vec<Published> = published(PaperScale::Full).collect();
         assert_eq!(rows.len(), 510);
         assert_eq!(rows.iter().filter(|row| row.rho == 0.0).count(), 10);
         let last = &rows[509];
         assert_eq!((last.rho, last.n), (0.1, 500));
-        assert_eq!(cells(Scale::Quick).len(), 4 * 51);
+        assert_eq!(cells(PaperScale::Quick).len(), 4 * 51);
     }
 }

@@ -4,13 +4,13 @@ use super::ablation::Ablation;
 use super::contest::{BAND, Contest};
 use super::experiment::Experiment;
 use super::table1::Table1;
-use super::{Finding, Panel};
-use crate::statistics::{Summary, quantile};
+use super::{ContestPanel, Finding};
+use racecars_figures::statistics::{SummaryStatistics, quantile};
 
-/// Of the checkpoints of a curve, every how many are in the file of single trials.
+/// The file of single trials has every n-th checkpoint of a curve.
 const THINNING: usize = 4;
 
-/// The files, as (name, content).
+/// The files as (name, content).
 pub(super) fn of(experiment: Experiment, finding: &Finding) -> Vec<(String, String)> {
     let name = |part: &str| format!("{}-{part}.csv", experiment.name());
     match finding {
@@ -29,7 +29,7 @@ pub(super) fn of(experiment: Experiment, finding: &Finding) -> Vec<(String, Stri
     }
 }
 
-/// Lines under a heading.
+/// A CSV file from its heading and lines.
 fn csv(heading: &str, lines: impl IntoIterator<Item = String>) -> String {
     let mut text = format!("{heading}\n");
     for line in lines {
@@ -39,14 +39,14 @@ fn csv(heading: &str, lines: impl IntoIterator<Item = String>) -> String {
     text
 }
 
-fn figures(summary: &Summary) -> String {
-    let Summary { mean, std, median, min, max } = summary;
+fn figures(summary: &SummaryStatistics) -> String {
+    let SummaryStatistics { mean, std, median, min, max } = summary;
     format!("{mean},{std},{median},{min},{max}")
 }
 
 fn contest_cells(contest: &Contest) -> String {
-    let line = |panel: &Panel| -> Vec<String> {
-        let Panel { problem, dim, budget, .. } = panel;
+    let line = |panel: &ContestPanel| -> Vec<String> {
+        let ContestPanel { problem, dim, budget, .. } = panel;
         let entries = panel.algorithms.iter();
         entries
             .map(|entry| {
@@ -74,7 +74,11 @@ fn contest_curves(contest: &Contest) -> String {
         for entry in &panel.algorithms {
             for place in 0..entry.cell.checkpoints {
                 let bests = entry.at(place);
-                let Some(Summary { mean, std, median, .. }) = Summary::of(&bests) else { continue };
+                let Some(SummaryStatistics { mean, std, median, .. }) =
+                    SummaryStatistics::of(&bests)
+                else {
+                    continue;
+                };
                 let (low, high) = (quantile(&bests, BAND.0), quantile(&bests, BAND.1));
                 lines.push(format!(
                     "{},{},{},{},{mean},{std},{median},{low},{high}",
@@ -94,7 +98,7 @@ fn contest_trials(contest: &Contest) -> String {
     for panel in &contest.panels {
         for entry in &panel.algorithms {
             for (seed, trial) in entry.trials.iter().enumerate() {
-                // Counted from the end, so that the last is there.
+                // Counted from the end, so that the last checkpoint is included.
                 let places = (0..trial.bests.len()).rev().step_by(THINNING);
                 let mut places: Vec<usize> = places.collect();
                 places.reverse();
@@ -130,7 +134,7 @@ fn table_trials(table: &Table1) -> String {
 
 fn ablation_cells(ablation: &Ablation) -> String {
     let lines = ablation.cells.iter().filter_map(|cell| {
-        let summary = figures(&Summary::of(&cell.finals)?);
+        let summary = figures(&SummaryStatistics::of(&cell.finals)?);
         let super::ablation::AblationCell { n, radius, factor, gamma, rho, finals } = cell;
         Some(format!("{n},{radius},{factor},{gamma},{rho},{},{summary}", finals.len()))
     });

@@ -1,27 +1,29 @@
-//! The suite by which a default is judged: a candidate beside the best single algorithm of each cell,
+//! The suite by which a default is judged: a candidate next to the best single algorithm of each cell,
 //! on many functions, dimensions and budgets.
 //!
-//! A good default need not be the best anywhere, but must be near it everywhere: hence ratios to the
-//! best single algorithm, whichever that is, and their geometric mean, spread and worst.
+//! A good default need not be the best anywhere, but must be near the best everywhere. So the suite
+//! computes ratios to the best single algorithm of each cell, and their geometric mean, spread and worst.
 //!
-//! - [`Suite`] says what is run
-//! - [`Function`] and [`Half`]: on what; settings are chosen on one half and reported on the other
-//! - [`Standing`]: what came of it
+//! - [`Suite`]: what to run
+//! - [`SuiteFunction`] and [`Half`]: the functions; settings are chosen on one half, and results reported
+//!   on the other
+//! - [`Standing`]: the results
 
 mod functions;
 mod standing;
 
-pub use functions::{Function, Half};
-pub use standing::{Comparison, Group, Median, NEAR, Standing, Summary};
+pub use functions::{Half, SuiteFunction};
+pub use standing::{CellComparison, MedianGap, NEAR, RatioSummary, Standing, SummaryGroup};
 
 use crate::trials::{
-    Cell, Results, Step, Store, Trial, TrialsError, Work, files, fingerprint, run_trials,
+    Cell, CellTrial, Completion, Store, TrialProgress, TrialResults, TrialsError, fingerprint,
+    run_trials,
 };
-use racecars::Cancel;
-use racecars_study::Budget;
+use racecars::{Budget, Cancel};
+use racecars_figures::files::{self, FileError};
 use std::path::PathBuf;
 
-/// The single algorithms: all of ours that learn, but RACOS, which SRACOS replaces.
+/// The single algorithms: all of this library that learn, except RACOS, which SRACOS replaces.
 pub const SINGLES: [&str; 7] =
     ["race-cars", "sracos", "cma-es", "sep-cma-es", "l-shade", "de", "zo-adam"];
 /// The dimensions of the whole suite.
@@ -35,50 +37,36 @@ pub const QUICK_DIMS: [usize; 2] = [20, 50];
 /// Its number of seeds.
 pub const QUICK_SEEDS: usize = 5;
 
-/// The most dimensions for CMA-ES as a single algorithm: at n = 1000 a trial takes minutes, of which
-/// nearly all is decompositions of its matrix.
-const MOST_FOR_CMA_ES: usize = 200;
+/// The largest dimension for CMA-ES as a single algorithm: at n = 1000 a trial takes minutes, nearly all
+/// of it eigendecompositions.
+const MAX_CMA_ES_DIM: usize = 200;
 
-/// What to run.
+/// A run of the suite.
 #[derive(Debug, Clone)]
 pub struct Suite {
     /// The algorithm that is judged.
     pub candidate: String,
-    /// The algorithms it is compared with; itself is left out.
+    /// The algorithms it is compared with; the candidate itself is left out.
     pub singles: Vec<String>,
     /// The functions.
-    pub functions: Vec<Function>,
+    pub functions: Vec<SuiteFunction>,
     /// The dimensions.
     pub dims: Vec<usize>,
     /// The budgets.
     pub budgets: Vec<Budget>,
-    /// How many seeds; each is a trial's, and its problem's.
+    /// The number of seeds. Each is the seed of a trial and of its problem.
     pub seeds: usize,
-    /// Where trials are kept and tables are written.
+    /// Where trials are saved and tables are written.
     pub directory: PathBuf,
 }
 
-/// How a run of the suite ended.
-#[derive(Debug)]
-pub enum Ending {
-    /// All is done, and the files are written.
-    Done(Box<Standing>),
-    /// It was cancelled. The trials that are done are kept on disk.
-    Interrupted {
-        /// The trials done.
-        kept: usize,
-        /// The trials there are.
-        of: usize,
-    },
-}
-
-/// Why a suite is not run.
+/// Why a suite cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
-    /// What went wrong with the trials.
+    /// An error of the trials.
     #[error(transparent)]
     Trials(#[from] TrialsError),
-    /// There is nothing to compare.
+    /// There are no other algorithms to compare with.
     #[error(
         "there is nothing to compare {candidate} with: no other algorithm takes one of the problems"
     )]
@@ -90,23 +78,23 @@ pub enum SuiteError {
 
 /// A function in a dimension with a budget.
 #[derive(Clone, Copy)]
-struct Place {
-    function: Function,
+struct SuiteCell {
+    function: SuiteFunction,
     dim: usize,
     budget: Budget,
 }
 
 impl Suite {
-    /// Runs what is not on disk yet, on `rayon`'s current threads, and writes `cells.csv` and
+    /// Runs the trials that are not on disk yet, on `rayon`'s current threads, and writes `cells.csv` and
     /// `results.json`. `finished` is called after each trial, from any thread.
     ///
-    /// The trials of single algorithms are found again as long as a probe of the algorithm gives the
-    /// same values; those of the candidate, which is being worked on, only by the same build.
+    /// Saved trials of single algorithms are used as long as a probe of the algorithm gives the same
+    /// values; those of the candidate, which is being worked on, only by the same build.
     pub fn run(
         &self,
         cancel: &Cancel,
-        finished: impl Fn(Step<'_>) + Sync,
-    ) -> Result<Ending, SuiteError> {
+        finished: impl Fn(TrialProgress<'_>) + Sync,
+    ) -> Result<Completion<Standing>, SuiteError> {
         let build = build()?;
         let store = Store::open(self.directory.join("cells"))?;
         let mut cells = Vec::new();
@@ -115,56 +103,66 @@ impl Suite {
             cells.extend(self.single_cells(place).into_iter().map(|cell| (cell, self.seeds)));
         }
         let results = match run_trials(cells, &store, cancel, finished)? {
-            Work::Done(results) => results,
-            Work::Interrupted { kept, of } => return Ok(Ending::Interrupted { kept, of }),
+            Completion::Done(results) => results,
+            Completion::Interrupted { kept, of } => {
+                return Ok(Completion::Interrupted { kept, of });
+            }
         };
         let standing = self.standing(&results, &build);
         let standing =
             standing.ok_or_else(|| SuiteError::Nothing { candidate: self.candidate.clone() })?;
-        let write = |name: &str, text: &str| files::write(&self.directory.join(name), text);
-        write("cells.csv", &standing.csv())?;
-        write("results.json", &serde_json::to_string_pretty(&standing).unwrap_or_default())?;
-        Ok(Ending::Done(Box::new(standing)))
+        self.write(&standing).map_err(TrialsError::from)?;
+        Ok(Completion::Done(standing))
     }
 
-    fn places(&self) -> Vec<Place> {
+    fn write(&self, standing: &Standing) -> Result<(), FileError> {
+        let write = |name: &str, text: &str| files::write(&self.directory.join(name), text);
+        write("cells.csv", &standing.csv())?;
+        write("results.json", &serde_json::to_string_pretty(standing).unwrap_or_default())
+    }
+
+    fn places(&self) -> Vec<SuiteCell> {
         let mut places = Vec::new();
         for &function in &self.functions {
             for &dim in &self.dims {
-                places.extend(self.budgets.iter().map(|&budget| Place { function, dim, budget }));
+                places.extend(self.budgets.iter().map(|&budget| SuiteCell {
+                    function,
+                    dim,
+                    budget,
+                }));
             }
         }
         places
     }
 
-    fn candidate_cell(&self, place: Place, build: &str) -> Cell {
+    fn candidate_cell(&self, place: SuiteCell, build: &str) -> Cell {
         Cell { build: Some(build.to_string()), ..place.cell(&self.candidate) }
     }
 
-    fn single_cells(&self, place: Place) -> Vec<Cell> {
+    fn single_cells(&self, place: SuiteCell) -> Vec<Cell> {
         let others = self.singles.iter().filter(|name| **name != self.candidate);
-        let is_cheap = |cell: &Cell| cell.algorithm != "cma-es" || cell.dim <= MOST_FOR_CMA_ES;
+        let is_cheap = |cell: &Cell| cell.algorithm != "cma-es" || cell.dim <= MAX_CMA_ES_DIM;
         let cells = others.map(|name| place.cell(name));
         cells.filter(|cell| is_cheap(cell) && takes(cell)).collect()
     }
 
-    fn standing(&self, results: &Results, build: &str) -> Option<Standing> {
+    fn standing(&self, results: &TrialResults, build: &str) -> Option<Standing> {
         let median = |cell: &Cell| {
             let trials = results.of(cell, self.seeds);
-            let bests: Vec<f64> = trials.iter().map(Trial::best).collect();
-            Median::of(&cell.algorithm, &bests)
+            let bests: Vec<f64> = trials.iter().map(CellTrial::best).collect();
+            MedianGap::of(&cell.algorithm, &bests)
         };
-        let compare = |place: Place| {
+        let compare = |place: SuiteCell| {
             let candidate = median(&self.candidate_cell(place, build))?;
             let singles = self.single_cells(place).iter().filter_map(median).collect();
-            Comparison::of(place.function, place.dim, place.budget, &candidate, singles)
+            CellComparison::of(place.function, place.dim, place.budget, &candidate, singles)
         };
         let cells = self.places().into_iter().filter_map(compare).collect();
         Standing::of(self.candidate.clone(), self.seeds, cells, &self.singles)
     }
 }
 
-impl Place {
+impl SuiteCell {
     fn cell(self, algorithm: &str) -> Cell {
         Cell {
             problem: self.function.problem(self.dim),
@@ -179,16 +177,15 @@ impl Place {
     }
 }
 
-/// Whether the algorithm takes the problem, which does not depend on the dimension.
+/// Whether the algorithm supports the problem's space, which does not depend on the dimension.
 fn takes(cell: &Cell) -> bool {
     Cell { dim: cell.dim.min(4), ..cell.clone() }.taken().is_ok()
 }
 
-/// What tells this build of the program from others.
+/// A fingerprint of this build of the program.
 fn build() -> Result<String, TrialsError> {
     let path = std::env::current_exe().unwrap_or_default();
-    let program =
-        std::fs::read(&path).map_err(|source| TrialsError::Unreadable { path, source })?;
+    let program = std::fs::read(&path).map_err(|source| FileError::reading(&path, source))?;
     Ok(fingerprint(&program))
 }
 
@@ -203,7 +200,7 @@ mod tests {
             candidate: candidate.into(),
             singles: ["race-cars", "random", "zo-adam"].map(String::from).to_vec(),
             functions: ["rotated-sphere", "mixed-ackley"]
-                .map(|f| Function::named(f).unwrap())
+                .map(|f| SuiteFunction::named(f).unwrap())
                 .into(),
             dims: vec![6],
             budgets: vec![Budget::PerDimension(10.0), Budget::PerDimension(50.0)],
@@ -214,20 +211,20 @@ mod tests {
 
     fn run(suite: &Suite) -> (Standing, usize) {
         let trials = AtomicUsize::new(0);
-        let count = |_: Step<'_>| {
+        let count = |_: TrialProgress<'_>| {
             trials.fetch_add(1, Ordering::Relaxed);
         };
-        let Ending::Done(standing) = suite.run(&Cancel::new(), count).unwrap() else {
+        let Completion::Done(standing) = suite.run(&Cancel::new(), count).unwrap() else {
             panic!("interrupted");
         };
-        (*standing, trials.into_inner())
+        (standing, trials.into_inner())
     }
 
     #[test]
     fn another_candidate_finds_the_trials_of_the_single_algorithms() {
         let directory = tempfile::tempdir().unwrap();
         let (first, trials) = run(&suite(directory.path(), "sracos"));
-        // zo-adam does not take integers: 4 cells of the candidate, 10 of single algorithms.
+        // zo-adam does not support integers: 4 cells of the candidate, 10 of single algorithms.
         assert_eq!((first.cells.len(), trials), (4, 14 * 3));
         assert_eq!(run(&suite(directory.path(), "sracos")).1, 0);
         let (second, trials) = run(&suite(directory.path(), "quasi-random"));

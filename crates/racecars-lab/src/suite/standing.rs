@@ -1,17 +1,17 @@
-//! What came of the suite: the candidate beside the best single algorithm, cell by cell and in all.
+//! The results of the suite: the candidate next to the best single algorithm, by cell and overall.
 
-use super::functions::Function;
-use racecars_study::Budget;
+use super::functions::SuiteFunction;
+use racecars::Budget;
 use serde::Serialize;
 
-/// Gaps below this count as this: nobody needs them smaller.
+/// Smaller gaps count as this one: a better value has no practical use.
 const LEAST_GAP: f64 = 1e-8;
-/// A cell counts as near the best single up to this ratio.
+/// A cell with at most this ratio counts as near the best single algorithm.
 pub const NEAR: f64 = 1.5;
 
 /// The candidate and the single algorithms on a function in a dimension with a budget.
 #[derive(Debug, Clone, Serialize)]
-pub struct Comparison {
+pub struct CellComparison {
     /// The function's name.
     pub function: &'static str,
     /// The dimension.
@@ -20,94 +20,95 @@ pub struct Comparison {
     pub budget: String,
     /// The budget in evaluations.
     pub evaluations: u64,
-    /// The candidate's median over the seeds of the value minus the least.
+    /// The candidate's median gap to the optimum over the seeds.
     pub candidate: f64,
     /// The best single algorithm.
     pub best_single: String,
     /// Its median.
     pub best: f64,
-    /// The candidate's median by the best single's.
+    /// The candidate's median divided by the best single algorithm's.
     pub ratio: f64,
     /// The medians of all single algorithms that took part.
-    pub singles: Vec<Median>,
+    pub singles: Vec<MedianGap>,
 }
 
 /// An algorithm's median gap.
 #[derive(Debug, Clone, Serialize)]
-pub struct Median {
+pub struct MedianGap {
     /// The algorithm.
     pub algorithm: String,
-    /// The median over the seeds of the value minus the least; at least 1e-8.
+    /// The median gap to the optimum over the seeds; at least 1e-8.
     pub gap: f64,
 }
 
 /// Ratios to the best single algorithm, over many cells.
 #[derive(Debug, Clone, Serialize)]
-pub struct Summary {
-    /// How many cells.
+pub struct RatioSummary {
+    /// The number of cells.
     pub cells: usize,
     /// The geometric mean of the ratios.
     pub geometric_mean: f64,
-    /// The same where ratios below 1 count as 1: gains in some cells do not hide losses in others.
+    /// The geometric mean with ratios below 1 counted as 1, so that gains in some cells do not hide losses
+    /// in others.
     pub mean_loss: f64,
     /// The share of cells with a ratio of at most [`NEAR`].
     pub share_near: f64,
     /// The greatest ratio.
     pub worst: f64,
-    /// Where that is.
+    /// The cell with that ratio.
     pub worst_cell: String,
 }
 
-/// A summary of some of the cells, or of one algorithm.
+/// A summary of a group of cells, or of one algorithm.
 #[derive(Debug, Clone, Serialize)]
-pub struct Group {
-    /// Which.
+pub struct SummaryGroup {
+    /// The name of the group or algorithm.
     pub name: String,
     /// The summary.
     #[serde(flatten)]
-    pub summary: Summary,
+    pub summary: RatioSummary,
 }
 
-/// What came of the suite.
+/// The results of the suite.
 #[derive(Debug, Clone, Serialize)]
 pub struct Standing {
     /// The candidate's name.
     pub candidate: String,
-    /// How many seeds are in the medians.
+    /// The number of seeds that the medians are over.
     pub seeds: usize,
     /// The cells.
-    pub cells: Vec<Comparison>,
+    pub cells: Vec<CellComparison>,
     /// The candidate in all cells.
-    pub summary: Summary,
+    pub summary: RatioSummary,
     /// The candidate by budget.
-    pub by_budget: Vec<Group>,
+    pub by_budget: Vec<SummaryGroup>,
     /// The candidate by dimension.
-    pub by_dim: Vec<Group>,
+    pub by_dim: Vec<SummaryGroup>,
     /// The candidate by function.
-    pub by_function: Vec<Group>,
-    /// What it would be to always take one of the single algorithms, over the cells that it was in.
-    pub singles: Vec<Group>,
+    pub by_function: Vec<SummaryGroup>,
+    /// Each single algorithm as if it were the candidate, over the cells it took part in.
+    pub singles: Vec<SummaryGroup>,
 }
 
-impl Median {
-    /// An algorithm's median of these values, which are gaps because all optima are 0.
-    pub(super) fn of(algorithm: &str, values: &[f64]) -> Option<Median> {
-        let median = crate::statistics::Summary::of(values)?.median;
-        Some(Median { algorithm: algorithm.to_string(), gap: median.max(LEAST_GAP) })
+impl MedianGap {
+    /// The median of an algorithm's final values, which are gaps because all optima are 0.
+    pub(super) fn of(algorithm: &str, values: &[f64]) -> Option<MedianGap> {
+        let median = racecars_figures::statistics::SummaryStatistics::of(values)?.median;
+        Some(MedianGap { algorithm: algorithm.to_string(), gap: median.max(LEAST_GAP) })
     }
 }
 
-impl Comparison {
+impl CellComparison {
     /// `None` if no single algorithm took part.
     pub(super) fn of(
-        function: Function,
+        function: SuiteFunction,
         dim: usize,
         budget: Budget,
-        candidate: &Median,
-        singles: Vec<Median>,
-    ) -> Option<Comparison> {
+        candidate: &MedianGap,
+        singles: Vec<MedianGap>,
+    ) -> Option<CellComparison> {
         let best = singles.iter().min_by(|a, b| a.gap.total_cmp(&b.gap))?;
-        Some(Comparison {
+        Some(CellComparison {
             function: function.name,
             dim,
             budget: budget.to_string(),
@@ -125,10 +126,10 @@ impl Comparison {
     }
 }
 
-impl Summary {
-    /// The summary of these cells with a ratio for each; `None` of none.
-    fn of<'a>(ratios: impl Iterator<Item = (&'a Comparison, f64)>) -> Option<Summary> {
-        let ratios: Vec<(&Comparison, f64)> = ratios.collect();
+impl RatioSummary {
+    /// The summary of cells with a ratio for each; `None` if there are none.
+    fn of<'a>(ratios: impl Iterator<Item = (&'a CellComparison, f64)>) -> Option<RatioSummary> {
+        let ratios: Vec<(&CellComparison, f64)> = ratios.collect();
         let (worst_cell, worst) = *ratios.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let count = ratios.len() as f64;
         let mean = |least: f64| {
@@ -136,7 +137,7 @@ impl Summary {
             (logs / count).exp()
         };
         let near = ratios.iter().filter(|(_, ratio)| *ratio <= NEAR).count();
-        Some(Summary {
+        Some(RatioSummary {
             cells: ratios.len(),
             geometric_mean: mean(0.0),
             mean_loss: mean(1.0),
@@ -148,21 +149,21 @@ impl Summary {
 }
 
 impl Standing {
-    /// `None` of no cells.
+    /// `None` if there are no cells.
     pub(super) fn of(
         candidate: String,
         seeds: usize,
-        cells: Vec<Comparison>,
+        cells: Vec<CellComparison>,
         singles: &[String],
     ) -> Option<Standing> {
-        let summary = Summary::of(cells.iter().map(|cell| (cell, cell.ratio)))?;
+        let summary = RatioSummary::of(cells.iter().map(|cell| (cell, cell.ratio)))?;
         let one = |name: &String| {
-            let ratio = |cell: &Comparison| {
+            let ratio = |cell: &CellComparison| {
                 let median = cell.singles.iter().find(|median| median.algorithm == *name)?;
                 Some(median.gap / cell.best)
             };
             let ratios = cells.iter().filter_map(|cell| Some((cell, ratio(cell)?)));
-            Some(Group { name: name.clone(), summary: Summary::of(ratios)? })
+            Some(SummaryGroup { name: name.clone(), summary: RatioSummary::of(ratios)? })
         };
         Some(Standing {
             candidate,
@@ -184,8 +185,8 @@ impl Standing {
             singles.join(",")
         )];
         for cell in &self.cells {
-            let Comparison { function, dim, budget, evaluations, candidate, .. } = cell;
-            let Comparison { best_single, best, ratio, .. } = cell;
+            let CellComparison { function, dim, budget, evaluations, candidate, .. } = cell;
+            let CellComparison { best_single, best, ratio, .. } = cell;
             let mut line = format!(
                 "{function},{dim},{budget},{evaluations},{candidate:e},{best_single},{best:e},\
                  {ratio:e}"
@@ -201,7 +202,10 @@ impl Standing {
 }
 
 /// The cells by a property, in the order in which its values first appear.
-fn groups(cells: &[Comparison], property: impl Fn(&Comparison) -> String) -> Vec<Group> {
+fn groups(
+    cells: &[CellComparison],
+    property: impl Fn(&CellComparison) -> String,
+) -> Vec<SummaryGroup> {
     let mut names: Vec<String> = Vec::new();
     for name in cells.iter().map(&property) {
         if !names.contains(&name) {
@@ -210,8 +214,8 @@ fn groups(cells: &[Comparison], property: impl Fn(&Comparison) -> String) -> Vec
     }
     let group = |name: String| {
         let inside = cells.iter().filter(|cell| property(cell) == name);
-        let summary = Summary::of(inside.map(|cell| (cell, cell.ratio)))?;
-        Some(Group { name, summary })
+        let summary = RatioSummary::of(inside.map(|cell| (cell, cell.ratio)))?;
+        Some(SummaryGroup { name, summary })
     };
     names.into_iter().filter_map(group).collect()
 }
@@ -220,13 +224,13 @@ fn groups(cells: &[Comparison], property: impl Fn(&Comparison) -> String) -> Vec
 mod tests {
     use super::*;
 
-    fn median(algorithm: &str, gaps: &[f64]) -> Median {
-        Median::of(algorithm, gaps).unwrap()
+    fn median(algorithm: &str, gaps: &[f64]) -> MedianGap {
+        MedianGap::of(algorithm, gaps).unwrap()
     }
 
-    fn comparison(name: &str, dim: usize, candidate: f64, singles: [f64; 2]) -> Comparison {
-        Comparison::of(
-            Function::named(name).unwrap(),
+    fn comparison(name: &str, dim: usize, candidate: f64, singles: [f64; 2]) -> CellComparison {
+        CellComparison::of(
+            SuiteFunction::named(name).unwrap(),
             dim,
             Budget::PerDimension(30.0),
             &median("auto", &[candidate]),
@@ -269,8 +273,9 @@ mod tests {
     #[test]
     fn groups_and_single_algorithms_are_summarized_alike() {
         let standing = standing();
-        let means = |groups: &[Group]| -> Vec<(String, f64)> {
-            let pair = |group: &Group| (group.name.clone(), group.summary.geometric_mean.powi(2));
+        let means = |groups: &[SummaryGroup]| -> Vec<(String, f64)> {
+            let pair =
+                |group: &SummaryGroup| (group.name.clone(), group.summary.geometric_mean.powi(2));
             groups.iter().map(pair).collect()
         };
         let close = |a: f64, b: f64| (a - b).abs() < 1e-9 * b;

@@ -1,396 +1,53 @@
-//! What the theorems assume, measured: a RACE-CARS run on a problem whose optimum is known, followed
-//! step by step.
+//! The paper's query bounds, and measurements of what they assume. `docs/theory.md` has the derivations
+//! at length, and figures.
 //!
-//! At some hundred checkpoints, hypotheses are learned as the optimizer would learn them, and it is
-//! seen which share of the target each holds: the hypothesis-target shattering rate eta
-//! (Definition 4), `P(Omega_eps and h) / |Omega_eps|`. The region's measure is exact.
+//! The question is how many queries find, with probability at least 1 - delta, a point of the target
+//! Omega_eps = { x : f(x) - f* <= eps }. |.| is the measure relative to the whole space. The assumption is
+//! that each hypothesis, the box that points are drawn from, holds at least the share eta of the target
+//! (which is then "eta-shattered", Definition 4). A region that has been shrunk too often cannot, see
+//! [`Bounds::exhausted_failure`].
 //!
-//! - [`target`]: how points of Omega_eps are drawn, and where that is unreliable
-//! - [`figure`]: the measurement as a figure
+//! - [`mod@bounds`]: the bounds of Theorems 2 and 3 as formulas, printed and corrected
+//! - [`measured`]: a run of RACE-CARS in which eta, the region and the paper's sufficient condition are
+//!   measured
+//!
+//! ```
+//! use racecars_lab::theory::{Bounds, BoundSetting, Version};
+//!
+//! let bounds = Bounds::new(BoundSetting::default())?;
+//! assert!(bounds.race_cars(Version::Proved) < bounds.sracos());
+//! // The printed bound on the mean measure of the region leaves the dimension out, and is loose.
+//! assert!(bounds.race_cars(Version::Mean) < bounds.race_cars(Version::Printed));
+//! # Ok::<(), racecars_lab::theory::TheoryError>(())
+//! ```
+//!
+//! The theorems assume uniform draws from the hypothesis. The optimizers here, like those of the published
+//! runs, redraw a few coordinates of a good point instead, which no bound covers.
 
-pub mod figure;
-pub mod target;
+pub mod bounds;
+pub mod measured;
 
-use racecars::optimizers::racos::Racos;
-use racecars::random::Random;
-use racecars::theory::region;
-use racecars::{Axis, Classification, Interval, Optimizer, Outcome, Shrinking};
-use racecars_problems::{Problem, ProblemError};
-use serde::Serialize;
-use std::fmt::Write;
-use target::Target;
+pub use bounds::{BoundSetting, Bounds, Queries, Version};
+pub use measured::{Checkpoint, MeasuredRun, Measurement};
 
-/// About how many checkpoints a run has.
-const CHECKPOINTS: u64 = 100;
-/// How many hypotheses are learned at each.
-const HYPOTHESES: usize = 50;
-/// Which use of the seed draws the target's points and the hypotheses; the run has the seed itself.
-const STREAM: u64 = 0x7468_656f;
+use racecars_problems::ProblemError;
 
-/// A run to be followed.
-#[derive(Debug, Clone)]
-pub struct Study {
-    /// The problem's name.
-    pub problem: String,
-    /// Its dimension.
-    pub dim: usize,
-    /// The evaluations.
-    pub budget: u64,
-    /// Settings of the region.
-    pub shrinking: Shrinking,
-    /// lambda, if it is not to be the default.
-    pub lambda: Option<f64>,
-    /// The seed of the run, and of what is random about the problem.
-    pub seed: u64,
-    /// The target is where f - f* is at most this.
-    pub epsilon: f64,
-    /// How many points of the target are drawn.
-    pub samples: usize,
-}
-
-/// A run that has been followed.
-#[derive(Debug, Clone, Serialize)]
-pub struct Followed {
-    /// The problem's name.
-    pub problem: String,
-    /// Its dimension.
-    pub dim: usize,
-    /// The evaluations.
-    pub budget: u64,
-    /// The seed.
-    pub seed: u64,
-    /// gamma.
-    pub gamma: f64,
-    /// rho.
-    pub rho: f64,
-    /// The target is where f - f* is at most this.
-    pub epsilon: f64,
-    /// The logarithm of the target's measure to base 10; `None` if no draw hit it.
-    pub target_log10: Option<f64>,
-    /// How many points of the target there are.
-    pub target_points: usize,
-    /// How many draws that took.
-    pub target_draws: u64,
-    /// Whether they were from a box that holds the target, rather than from the whole domain.
-    pub target_framed: bool,
-    /// r: how many evaluations were uniform at first.
-    pub training_size: u64,
-    /// The first evaluation in the target.
-    pub first_hit: Option<u64>,
-    /// How many evaluations were in the target.
-    pub hits: u64,
-    /// What was seen, in order.
-    pub checkpoints: Vec<Checkpoint>,
-}
-
-/// What was seen after some evaluation.
-#[derive(Debug, Clone, Serialize)]
-pub struct Checkpoint {
-    /// The evaluations so far.
-    pub evaluations: u64,
-    /// How far the best value is from the optimum.
-    pub gap: f64,
-    /// How often the region has been shrunk.
-    pub shrinks: u64,
-    /// The logarithm of the region's measure to base 10.
-    pub region_log10: f64,
-    /// That of its mean over runs, (1 - rho + rho gamma^n)^(t - r), before clipping.
-    pub mean_log10: f64,
-    /// That of the bound on its mean in the proof of Theorem 3, gamma^((t - r) rho).
-    pub printed_mean_log10: f64,
-    /// That of the hypotheses, the mean of the logarithms.
-    pub hypothesis_log10: f64,
-    /// The share of the target that a hypothesis holds, on average.
-    pub eta: Option<f64>,
-    /// The least share among the hypotheses.
-    pub eta_least: Option<f64>,
-    /// The greatest share among the hypotheses.
-    pub eta_most: Option<f64>,
-    /// The share of the target that the region holds.
-    pub region_share: Option<f64>,
-    /// Whether the paper's condition holds, with the exponent corrected: in every coordinate
-    /// gamma^((t - r) rho) |Omega| / 2 >= |best - x*| + the target's reach. `None` if the reach is
-    /// not known.
-    pub condition: Option<bool>,
-    /// Whether the region, as it is, holds all that the target can reach, which is what the
-    /// condition is for.
-    pub covered: Option<bool>,
-}
-
-/// Why a run cannot be followed.
+/// Why bounds cannot be computed or a run cannot be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum TheoryError {
-    /// A problem that is not known.
+    /// An unknown problem.
     #[error(transparent)]
     Problem(#[from] ProblemError),
-    /// A setting out of its range.
+    /// A setting of the optimizer outside its range.
     #[error(transparent)]
     Optimizer(#[from] racecars::Error),
-    /// Measures are only defined on boxes of reals here.
-    #[error("problem `{0}` has discrete coordinates; only continuous problems can be followed")]
+    /// A quantity of the theorems outside its range.
+    #[error("{0}")]
+    Setting(String),
+    /// A problem with discrete coordinates: measures are only defined on boxes of reals.
+    #[error("problem `{0}` has discrete coordinates; only continuous problems can be measured")]
     NotContinuous(String),
-    /// A target must have a size.
+    /// An epsilon for which the target would be empty.
     #[error("epsilon = {0} is not a positive number")]
     Epsilon(f64),
-}
-
-impl Study {
-    /// Follows the run. `seen` is called at every checkpoint.
-    pub fn run(&self, mut seen: impl FnMut(u64)) -> Result<Followed, TheoryError> {
-        if !(self.epsilon > 0.0 && self.epsilon.is_finite()) {
-            return Err(TheoryError::Epsilon(self.epsilon));
-        }
-        let problem = Problem::named(&self.problem, self.dim, self.seed)?;
-        let space = problem.space();
-        if !space.is_continuous() {
-            return Err(TheoryError::NotContinuous(self.problem.clone()));
-        }
-        let (gamma, rho) = self.shrinking.resolve(self.dim, Some(self.budget))?;
-        let learning = Classification { exploitation: self.lambda, ..Default::default() };
-        let budget = Some(self.budget);
-        let mut optimizer = Racos::race_cars(space, &learning, &self.shrinking, budget, self.seed)?;
-        let mut random = Random::stream(self.seed, STREAM);
-        let target = Target::of(&problem, self.epsilon, self.samples, &mut random);
-        let minimizer = problem.minimizer();
-        let mut watch =
-            Watch { gamma, rho, reach: target.reach(&minimizer), target, minimizer, random };
-
-        let mut training_size = None;
-        let (mut first_hit, mut hits) = (None, 0);
-        let mut checkpoints = Vec::new();
-        for evaluation in 1..=self.budget {
-            let Some(candidate) = optimizer.ask() else { break };
-            let value = problem.value_at(candidate.point());
-            optimizer.tell(candidate, Outcome::from(value))?;
-            if value - problem.optimum() <= self.epsilon {
-                first_hit.get_or_insert(evaluation);
-                hits += 1;
-            }
-            if training_size.is_none() && optimizer.hypothesis(&mut watch.random).is_some() {
-                training_size = Some(evaluation);
-            }
-            let is_due = |evaluation| evaluation * CHECKPOINTS / self.budget;
-            if is_due(evaluation) > is_due(evaluation - 1) || self.budget <= CHECKPOINTS {
-                let steps = evaluation - training_size.unwrap_or(evaluation);
-                checkpoints.extend(watch.look(&optimizer, problem.optimum(), steps));
-                seen(evaluation);
-            }
-        }
-        let Watch { target, .. } = watch;
-        Ok(Followed {
-            problem: self.problem.clone(),
-            dim: self.dim,
-            budget: self.budget,
-            seed: self.seed,
-            gamma,
-            rho,
-            epsilon: self.epsilon,
-            target_log10: target.ln_measure.map(to_log10),
-            target_points: target.len(),
-            target_draws: target.draws,
-            target_framed: target.is_framed,
-            training_size: training_size.unwrap_or(self.budget),
-            first_hit,
-            hits,
-            checkpoints,
-        })
-    }
-}
-
-/// What is compared with the optimizer at a checkpoint.
-struct Watch {
-    gamma: f64,
-    rho: f64,
-    target: Target,
-    /// How far the target reaches from the minimizer, in each coordinate.
-    reach: Option<Vec<f64>>,
-    minimizer: Vec<f64>,
-    random: Random,
-}
-
-impl Watch {
-    /// `None` until there is a hypothesis.
-    fn look(&mut self, optimizer: &Racos, optimum: f64, steps: u64) -> Option<Checkpoint> {
-        let space = optimizer.space();
-        let best = optimizer.best()?;
-        let axes = || (0..space.dimension()).map(|index| space.axis(index));
-        let (fraction, region): (f64, Vec<Interval>) = match optimizer.region() {
-            None => (1.0, axes().map(Axis::extent).collect()),
-            Some((center, fraction)) => {
-                let part = |(axis, &center): (Axis, &f64)| axis.around(center, fraction);
-                (fraction, axes().zip(center).map(part).collect())
-            }
-        };
-        let (mut shares, mut ln_measures) = (Vec::new(), 0.0);
-        for _ in 0..HYPOTHESES {
-            let learned = optimizer.hypothesis(&mut self.random)?;
-            ln_measures += target::ln_measure(space, &learned);
-            shares.extend(self.target.share_in(&learned));
-        }
-        let is_measured = !shares.is_empty();
-        let eta = shares.iter().sum::<f64>() / shares.len() as f64;
-        let least = shares.iter().copied().fold(1.0, f64::min);
-        let most = shares.iter().copied().fold(0.0, f64::max);
-
-        let remaining = (steps as f64 * -region::ln_decay_printed(self.gamma, self.rho)).exp();
-        let condition = self.reach.as_ref().map(|reach| {
-            axes().enumerate().all(|(i, axis)| {
-                let Interval { low, high } = axis.extent();
-                let half_width = 0.5 * remaining * (high - low);
-                region::is_sufficient(half_width, best.point[i] - self.minimizer[i], reach[i])
-            })
-        });
-        let covered = self.reach.as_ref().map(|reach| {
-            region.iter().zip(axes()).enumerate().all(|(i, (part, axis))| {
-                let (center, whole) = (self.minimizer[i], axis.extent());
-                part.low <= (center - reach[i]).max(whole.low)
-                    && part.high >= (center + reach[i]).min(whole.high)
-            })
-        });
-        let decay = region::ln_decay(self.gamma, self.rho, space.dimension());
-        Some(Checkpoint {
-            evaluations: optimizer.told(),
-            gap: best.rank.value()? - optimum,
-            shrinks: (fraction.ln() / self.gamma.ln()).round() as u64,
-            region_log10: to_log10(target::ln_measure(space, &region)),
-            mean_log10: to_log10(-(steps as f64) * decay),
-            printed_mean_log10: remaining.log10(),
-            hypothesis_log10: to_log10(ln_measures / HYPOTHESES as f64),
-            eta: is_measured.then_some(eta),
-            eta_least: is_measured.then_some(least),
-            eta_most: is_measured.then_some(most),
-            region_share: self.target.share_in(&region),
-            condition,
-            covered,
-        })
-    }
-}
-
-impl Followed {
-    /// The least mean share of the target that hypotheses held until the first hit, or in all if
-    /// there was none: the eta that the theorems could be used with.
-    pub fn least_eta(&self) -> Option<f64> {
-        let until = self.first_hit.unwrap_or(self.budget);
-        let first = self.checkpoints.first().map_or(0, |first| first.evaluations);
-        let looks = self.checkpoints.iter().filter(|look| look.evaluations <= until.max(first));
-        looks.filter_map(|look| look.eta).min_by(f64::total_cmp)
-    }
-
-    /// The last evaluation up to which the region covered the target at all checkpoints, `None` if it
-    /// never ceased to.
-    pub fn covered_until(&self) -> Option<u64> {
-        last_before(&self.checkpoints, |look| look.covered == Some(false))
-    }
-
-    /// The same for the paper's condition.
-    pub fn condition_until(&self) -> Option<u64> {
-        last_before(&self.checkpoints, |look| look.condition == Some(false))
-    }
-
-    /// The checkpoints as CSV, with an empty cell where nothing is known.
-    pub fn csv(&self) -> String {
-        let mut text = String::from(
-            "evaluations,gap,shrinks,region_log10,mean_log10,printed_mean_log10,hypothesis_log10,\
-             eta,eta_least,eta_most,region_share,condition,covered\n",
-        );
-        fn known(x: Option<impl ToString>) -> String {
-            x.map_or(String::new(), |x| x.to_string())
-        }
-        for look in &self.checkpoints {
-            let _ = writeln!(
-                text,
-                "{},{},{},{},{},{},{},{},{},{},{},{},{}",
-                look.evaluations,
-                look.gap,
-                look.shrinks,
-                look.region_log10,
-                look.mean_log10,
-                look.printed_mean_log10,
-                look.hypothesis_log10,
-                known(look.eta),
-                known(look.eta_least),
-                known(look.eta_most),
-                known(look.region_share),
-                known(look.condition),
-                known(look.covered),
-            );
-        }
-        text
-    }
-}
-
-/// The last checkpoint before the first that is `wrong`; 0 if that is the first of all.
-fn last_before(checkpoints: &[Checkpoint], wrong: impl Fn(&Checkpoint) -> bool) -> Option<u64> {
-    let place = checkpoints.iter().position(wrong)?;
-    Some(place.checked_sub(1).map_or(0, |before| checkpoints[before].evaluations))
-}
-
-fn to_log10(ln: f64) -> f64 {
-    ln / std::f64::consts::LN_10
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn study() -> Study {
-        Study {
-            problem: "shifted-sphere".into(),
-            dim: 3,
-            budget: 400,
-            shrinking: Shrinking { gamma: Some(0.9), rho: Some(0.1) },
-            lambda: None,
-            seed: 4,
-            epsilon: 0.5,
-            samples: 300,
-        }
-    }
-
-    #[test]
-    fn a_run_is_followed_without_changing_it() {
-        let followed = study().run(|_| {}).unwrap();
-        let problem = Problem::named("shifted-sphere", 3, 4).unwrap();
-        let (learning, shrinking) = (Classification::default(), study().shrinking);
-        let algorithm = racecars::Algorithm::RaceCars(learning, shrinking);
-        let plain = racecars::minimize(problem.space()).algorithm(algorithm).budget(400).seed(4);
-        let solution = plain.run(|point| problem.evaluate(point)).unwrap();
-        assert_eq!(followed.checkpoints.last().unwrap().gap, solution.value().unwrap());
-        assert_eq!(followed.training_size, 12);
-        assert!((95..=100).contains(&followed.checkpoints.len()));
-    }
-
-    #[test]
-    fn what_is_measured_is_consistent() {
-        let followed = study().run(|_| {}).unwrap();
-        for look in &followed.checkpoints {
-            let (least, eta) = (look.eta_least.unwrap(), look.eta.unwrap());
-            assert!(least <= eta && eta <= look.eta_most.unwrap());
-            assert!(look.eta_most <= look.region_share, "a hypothesis is part of the region");
-            assert!(look.hypothesis_log10 <= look.region_log10 && look.region_log10 <= 0.0);
-            assert!(look.covered == Some(false) || look.region_share == Some(1.0));
-            let widest = 3.0 * look.shrinks as f64 * 0.9f64.log10();
-            assert!(look.region_log10 <= widest + 1e-9, "less only where it is clipped");
-        }
-        let shrinks = followed.checkpoints.last().unwrap().shrinks;
-        assert!((20..60).contains(&shrinks), "about 39: {shrinks}");
-        assert_eq!(followed.csv().lines().count(), 1 + followed.checkpoints.len());
-    }
-
-    #[test]
-    fn a_target_that_no_draw_hits_is_reported_as_that() {
-        let study = Study { problem: "griewank".into(), dim: 5, budget: 30, ..study() };
-        let study = Study { epsilon: 1e-9, ..study };
-        let followed = study.run(|_| {}).unwrap();
-        assert_eq!((followed.target_log10, followed.target_points), (None, 0));
-        assert!(followed.checkpoints.iter().all(|look| look.eta.is_none()));
-        assert!(followed.csv().contains(",,,,"));
-    }
-
-    #[test]
-    fn what_cannot_be_followed_is_refused() {
-        let error = |study: Study| study.run(|_| {}).unwrap_err().to_string();
-        assert!(error(Study { problem: "integer-sphere".into(), ..study() }).contains("discrete"));
-        assert!(error(Study { epsilon: 0.0, ..study() }).contains("not a positive"));
-        assert!(error(Study { problem: "none".into(), ..study() }).contains("not known"));
-    }
 }

@@ -1,8 +1,8 @@
-//! A cell: an algorithm with its settings on a problem. What the experiments are made of, and what is
-//! kept on disk.
+//! A cell: an algorithm with its settings on a problem. Experiments are made of cells, and their trials
+//! are saved by cell.
 
 use super::TrialsError;
-use racecars::{Algorithm, Cancel, Shrinking, StopReason, minimize};
+use racecars::{Algorithm, Cancel, StopReason, minimize};
 use racecars_problems::Problem;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub struct Cell {
     pub problem: String,
     /// Its dimension.
     pub dim: usize,
-    /// The domain is [-radius, radius]^n; the problem's own if not given.
+    /// The domain is [-radius, radius]^n; the problem's default domain if `None`.
     pub radius: Option<f64>,
     /// The evaluations of a trial.
     pub budget: u64,
@@ -21,27 +21,27 @@ pub struct Cell {
     pub algorithm: String,
     /// RACE-CARS: the shrinking rate and frequency.
     pub shrinking: Option<(f64, f64)>,
-    /// How many times the best value so far is recorded, evenly over the budget; the last is at its
-    /// end.
+    /// The number of checkpoints at which the best value so far is recorded, evenly spaced over the
+    /// budget. The last is at its end.
     pub checkpoints: usize,
-    /// The build of the program whose trials are wanted; if not given, those of any that behaves the
-    /// same in a probe.
+    /// The build of the program that must have run the trials. If `None`, any build that behaves the
+    /// same in a probe will do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
 }
 
-/// What came of a trial.
+/// The result of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Trial {
+pub(crate) struct CellTrial {
     /// The best value at each checkpoint.
     pub(crate) bests: Vec<f64>,
-    /// The evaluations done.
+    /// The number of evaluations.
     pub(crate) evaluations: u64,
-    /// How many of them the jumps of the problem touched.
+    /// The number of evaluations whose value a jump of the problem changed.
     pub(crate) perturbed: u64,
 }
 
-impl Trial {
+impl CellTrial {
     /// The best value at the end.
     pub(crate) fn best(&self) -> f64 {
         self.bests.last().copied().unwrap_or(f64::INFINITY)
@@ -49,8 +49,7 @@ impl Trial {
 }
 
 impl Cell {
-    /// RACE-CARS with these settings on Ackley, as in Table 1 and the ablations; SRACOS where nothing
-    /// shrinks.
+    /// RACE-CARS with these settings on Ackley, as in Table 1 and the ablations; SRACOS if rho is 0.
     pub(crate) fn ackley(dim: usize, radius: Option<f64>, gamma: f64, rho: f64) -> Cell {
         let (algorithm, shrinking) =
             if rho == 0.0 { ("sracos", None) } else { ("race-cars", Some((gamma, rho))) };
@@ -66,7 +65,7 @@ impl Cell {
         }
     }
 
-    /// The number of evaluations at which the best value is recorded for the `place`-th time.
+    /// The number of evaluations at checkpoint `place`, counted from 0.
     pub(crate) fn checkpoint(&self, place: usize) -> u64 {
         ((place as u64 + 1) * self.budget).div_ceil(self.checkpoints.max(1) as u64)
     }
@@ -80,29 +79,29 @@ impl Cell {
 
     pub(crate) fn algorithm(&self) -> Result<Algorithm, TrialsError> {
         let mut algorithm: Algorithm = self.algorithm.parse()?;
-        if let (Algorithm::RaceCars(_, shrinking), Some((gamma, rho))) =
+        if let (Algorithm::RaceCars(settings), Some((gamma, rho))) =
             (&mut algorithm, self.shrinking)
         {
-            *shrinking = Shrinking { gamma: Some(gamma), rho: Some(rho) };
+            *settings = settings.gamma(gamma).rho(rho);
         }
         Ok(algorithm)
     }
 
-    /// Whether the algorithm takes the problem, or why not.
+    /// Ok if the algorithm supports the problem's space, else why not.
     pub(crate) fn taken(&self) -> Result<(), String> {
         let algorithm = self.algorithm().map_err(|error| error.to_string())?;
-        // What is asked here does not depend on the seed.
+        // The space does not depend on the seed.
         let problem = self.problem(0).map_err(|error| error.to_string())?;
         let optimizer = algorithm.optimizer(problem.space(), Some(self.budget), 0);
         optimizer.map(drop).map_err(|error| error.to_string())
     }
 
-    /// Runs the trial of this seed, which also decides what is random about the problem. `None` if it
+    /// Runs the trial of this seed, which is also the seed of the problem's random parts. `None` if it
     /// was cancelled.
-    pub(crate) fn run(&self, seed: u64, cancel: &Cancel) -> Result<Option<Trial>, TrialsError> {
+    pub(crate) fn run(&self, seed: u64, cancel: &Cancel) -> Result<Option<CellTrial>, TrialsError> {
         let problem = self.problem(seed)?;
         let mut trial =
-            Trial { bests: Vec::with_capacity(self.checkpoints), evaluations: 0, perturbed: 0 };
+            CellTrial { bests: Vec::with_capacity(self.checkpoints), evaluations: 0, perturbed: 0 };
         let mut best = f64::INFINITY;
         let solution = minimize(problem.space())
             .algorithm(self.algorithm()?)
@@ -122,12 +121,12 @@ impl Cell {
                 }
                 value
             })?;
-        // Who stops early has its last value until the end.
+        // A trial that stops early keeps its last value until the end.
         trial.bests.resize(self.checkpoints, best);
         Ok((solution.stop() != StopReason::Interrupted).then_some(trial))
     }
 
-    /// About how long a trial takes, in microseconds of some machine: to say how much is left.
+    /// A rough estimate of a trial's time in microseconds, for the progress display.
     pub(crate) fn effort(&self) -> f64 {
         let n = self.dim as f64;
         let optimizer = match self.algorithm.as_str() {

@@ -1,39 +1,41 @@
-//! Finished trials on disk, so that an interrupted command goes on where it was: one small JSON file
-//! per cell.
+//! Finished trials on disk, so that an interrupted command can resume: one small JSON file per cell.
 //!
-//! A file is found by its cell's settings, the version, and a probe of how algorithm and problem
-//! behave, which notices most changes of the code; whoever publishes figures begins with an empty
-//! directory all the same. A file that is damaged counts as not there.
+//! A file is found by its cell's settings, the version, and a probe of the behaviour of algorithm and
+//! problem, which detects most changes of the code. To publish figures, start with an empty directory
+//! nevertheless. A damaged file counts as missing.
 
-use super::cell::{Cell, Trial};
-use super::{TrialsError, files};
-use racecars::{Optimizer, Outcome};
+use super::TrialsError;
+use super::cell::{Cell, CellTrial};
+use racecars::Outcome;
+use racecars_figures::files;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// The evaluations and the most dimensions of a probe.
-const PROBE: (u64, usize) = (300, 8);
+/// The evaluations of a probe.
+const PROBE_EVALUATIONS: u64 = 300;
+/// The largest dimension of a probe.
+const PROBE_MAX_DIM: usize = 8;
 
 pub(crate) struct Store {
     directory: PathBuf,
 }
 
-/// What a file holds.
+/// The content of a file with its checksum.
 #[derive(Serialize, Deserialize)]
-struct Record {
-    /// Of the rest, as hexadecimal digits.
+struct CellFile {
+    /// The hash of `content` as JSON, in hexadecimal.
     checksum: String,
-    content: Content,
+    content: CellFileContent,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Content {
+struct CellFileContent {
     identity: Identity,
-    /// Trial `i` has seed `i`; those that are not done are missing.
-    trials: Vec<Option<Trial>>,
+    /// Trial `i` has seed `i`; `None` for trials that are not done.
+    trials: Vec<Option<CellTrial>>,
 }
 
-/// What a cell's results depend on.
+/// Everything that a cell's results depend on.
 #[derive(PartialEq, Serialize, Deserialize)]
 struct Identity {
     version: String,
@@ -48,22 +50,26 @@ impl Store {
         Ok(Store { directory })
     }
 
-    /// The trials of a cell that are done.
-    pub(crate) fn load(&self, cell: &Cell) -> Result<Vec<Option<Trial>>, TrialsError> {
+    /// The finished trials of a cell.
+    pub(crate) fn load(&self, cell: &Cell) -> Result<Vec<Option<CellTrial>>, TrialsError> {
         let identity = Identity::of(cell)?;
         let Ok(text) = std::fs::read_to_string(self.path(&identity)) else { return Ok(Vec::new()) };
-        let Ok(record) = serde_json::from_str::<Record>(&text) else { return Ok(Vec::new()) };
-        let Record { checksum, content } = record;
+        let Ok(record) = serde_json::from_str::<CellFile>(&text) else { return Ok(Vec::new()) };
+        let CellFile { checksum, content } = record;
         let is_whole = checksum == hash(&json(&content)) && content.identity == identity;
         Ok(if is_whole { content.trials } else { Vec::new() })
     }
 
-    pub(crate) fn save(&self, cell: &Cell, trials: &[Option<Trial>]) -> Result<(), TrialsError> {
+    pub(crate) fn save(
+        &self,
+        cell: &Cell,
+        trials: &[Option<CellTrial>],
+    ) -> Result<(), TrialsError> {
         let identity = Identity::of(cell)?;
         let path = self.path(&identity);
-        let content = Content { identity, trials: trials.to_vec() };
-        let record = Record { checksum: hash(&json(&content)), content };
-        files::write(&path, &json(&record))
+        let content = CellFileContent { identity, trials: trials.to_vec() };
+        let record = CellFile { checksum: hash(&json(&content)), content };
+        Ok(files::write(&path, &json(&record))?)
     }
 
     fn path(&self, identity: &Identity) -> PathBuf {
@@ -80,18 +86,18 @@ impl Identity {
     }
 }
 
-/// A hash of what the cell's algorithm does on its problem in a short run.
+/// A hash of the values of a short run of the cell's algorithm on its problem.
 fn probe(cell: &Cell) -> Result<String, TrialsError> {
-    let (budget, most_dimensions) = PROBE;
-    // As many shrinks as in the cell, so that the region gets as small.
-    let stretch = cell.budget as f64 / budget as f64;
+    // As many shrinks as in the cell, so that the region gets equally small.
+    let stretch = cell.budget as f64 / PROBE_EVALUATIONS as f64;
     let shrinking = cell.shrinking.map(|(gamma, rho)| (gamma, (rho * stretch).min(1.0)));
-    let dim = cell.dim.min(most_dimensions);
-    let small = Cell { dim, budget, shrinking, ..cell.clone() };
+    let dim = cell.dim.min(PROBE_MAX_DIM);
+    let small = Cell { dim, budget: PROBE_EVALUATIONS, shrinking, ..cell.clone() };
     let problem = small.problem(0)?;
-    let mut optimizer = small.algorithm()?.optimizer(problem.space(), Some(budget), 0)?;
+    let mut optimizer =
+        small.algorithm()?.optimizer(problem.space(), Some(PROBE_EVALUATIONS), 0)?;
     let mut values = String::new();
-    while optimizer.told() < budget {
+    while optimizer.told() < PROBE_EVALUATIONS {
         let Some(candidate) = optimizer.ask() else { break };
         let value = problem.value_at(candidate.point());
         values.push_str(&format!("{:x} ", value.to_bits()));
@@ -100,7 +106,7 @@ fn probe(cell: &Cell) -> Result<String, TrialsError> {
     Ok(hash(&values))
 }
 
-/// A value as JSON. What is kept here has string keys only, for which this does not fail.
+/// A value as JSON. Does not fail, since all maps here have string keys.
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

@@ -1,69 +1,73 @@
-//! Running the trials of all cells side by side, and keeping what is done.
+//! Running the trials of all cells in parallel, and saving those that are done.
 
 use super::TrialsError;
-use super::cell::{Cell, Trial};
+use super::cell::{Cell, CellTrial};
 use super::store::Store;
 use racecars::Cancel;
 use rayon::prelude::*;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How far the work is, after a trial.
+/// The progress of an experiment after a trial.
 #[derive(Debug, Clone, Copy)]
-pub struct Step<'a> {
-    /// The share of the work that is done, from 0 to 1, by how long things take.
+pub struct TrialProgress<'a> {
+    /// The share of the work that is done, from 0 to 1, by estimated time.
     pub share: f64,
-    /// The trials done now.
+    /// The number of trials done in this run.
     pub trials: usize,
-    /// The trials there are to do; those found on disk are not among them.
+    /// The number of trials to do in this run, without those found on disk.
     pub of: usize,
-    /// The cell of the trial.
+    /// The cell of the trial just done.
     pub cell: &'a Cell,
 }
 
 /// Cells with their trials.
 #[derive(Default)]
-pub(crate) struct Results {
-    cells: Vec<(Cell, Vec<Trial>)>,
+pub(crate) struct TrialResults {
+    cells: Vec<(Cell, Vec<CellTrial>)>,
 }
 
-impl Results {
-    /// The first `count` trials of a cell; fewer if it was not asked for.
-    pub(crate) fn of(&self, cell: &Cell, count: usize) -> &[Trial] {
+impl TrialResults {
+    /// The first `count` trials of a cell; fewer if fewer were run.
+    pub(crate) fn of(&self, cell: &Cell, count: usize) -> &[CellTrial] {
         let found = self.cells.iter().find(|(known, _)| known == cell);
         found.map_or(&[], |(_, trials)| &trials[..count.min(trials.len())])
     }
 }
 
-/// What came of the work.
-pub(crate) enum Work {
-    Done(Results),
-    /// It was cancelled; so many trials of so many are done and kept.
+/// Whether an experiment ran to its end.
+#[derive(Debug)]
+pub enum Completion<T> {
+    /// All trials are done: the results.
+    Done(T),
+    /// Cancelled. Finished trials are on disk, and the same experiment resumes from them.
     Interrupted {
+        /// The number of finished trials.
         kept: usize,
+        /// The number of trials of the whole experiment.
         of: usize,
     },
 }
 
-/// A cell whose trials are being run.
-struct Desk {
+/// A cell and its trials while they are being run.
+struct CellWork {
     cell: Cell,
     wanted: usize,
-    trials: Mutex<Vec<Option<Trial>>>,
+    trials: Mutex<Vec<Option<CellTrial>>>,
 }
 
-/// Runs so many trials of each of these cells, on `rayon`'s current threads, except those that are in
-/// the store already. `finished` is called after each, from any thread.
+/// Runs the given number of trials of each cell on `rayon`'s current threads, except those that are
+/// already in the store. `finished` is called after each trial, from any thread.
 pub(crate) fn run(
     cells: Vec<(Cell, usize)>,
     store: &Store,
     cancel: &Cancel,
-    finished: impl Fn(Step<'_>) + Sync,
-) -> Result<Work, TrialsError> {
-    let mut desks: Vec<Desk> = Vec::new();
+    finished: impl Fn(TrialProgress<'_>) + Sync,
+) -> Result<Completion<TrialResults>, TrialsError> {
+    let mut desks: Vec<CellWork> = Vec::new();
     for (cell, wanted) in cells {
         match desks.iter_mut().find(|desk| desk.cell == cell) {
             Some(desk) => desk.wanted = desk.wanted.max(wanted),
-            None => desks.push(Desk { cell, wanted, trials: Mutex::default() }),
+            None => desks.push(CellWork { cell, wanted, trials: Mutex::default() }),
         }
     }
     desks.par_iter_mut().try_for_each(|desk| -> Result<(), TrialsError> {
@@ -73,7 +77,7 @@ pub(crate) fn run(
         Ok(())
     })?;
 
-    let jobs: Vec<(&Desk, usize)> = desks.iter().flat_map(Desk::missing).collect();
+    let jobs: Vec<(&CellWork, usize)> = desks.iter().flat_map(CellWork::missing).collect();
     let total: f64 = jobs.iter().map(|(desk, _)| desk.cell.effort()).sum();
     let done = Mutex::new((0, 0.0));
     jobs.par_iter().with_max_len(1).try_for_each(|&(desk, seed)| -> Result<(), TrialsError> {
@@ -87,7 +91,7 @@ pub(crate) fn run(
         done.1 += desk.cell.effort();
         let (trials, effort) = *done;
         drop(done);
-        finished(Step { share: effort / total, trials, of: jobs.len(), cell: &desk.cell });
+        finished(TrialProgress { share: effort / total, trials, of: jobs.len(), cell: &desk.cell });
         Ok(())
     })?;
 
@@ -98,11 +102,11 @@ pub(crate) fn run(
         let trials = desk.trials.into_inner().unwrap_or_else(PoisonError::into_inner);
         (desk.cell, trials.into_iter().flatten().collect())
     });
-    Ok(Work::Done(Results { cells: results.collect() }))
+    Ok(Completion::Done(TrialResults { cells: results.collect() }))
 }
 
-/// Keeps the trials that are done of cells that are not.
-fn interrupted(desks: &[Desk], store: &Store) -> Result<Work, TrialsError> {
+/// Saves the finished trials of unfinished cells.
+fn interrupted(desks: &[CellWork], store: &Store) -> Result<Completion<TrialResults>, TrialsError> {
     let (mut kept, mut of) = (0, 0);
     for desk in desks {
         let missing = desk.missing().count();
@@ -112,24 +116,24 @@ fn interrupted(desks: &[Desk], store: &Store) -> Result<Work, TrialsError> {
             store.save(&desk.cell, &desk.lock())?;
         }
     }
-    Ok(Work::Interrupted { kept, of })
+    Ok(Completion::Interrupted { kept, of })
 }
 
-impl Desk {
-    fn lock(&self) -> MutexGuard<'_, Vec<Option<Trial>>> {
+impl CellWork {
+    fn lock(&self) -> MutexGuard<'_, Vec<Option<CellTrial>>> {
         self.trials.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The trials to do, as (cell, seed).
-    fn missing(&self) -> impl Iterator<Item = (&Desk, usize)> {
+    /// The trials still to do, as (cell, seed).
+    fn missing(&self) -> impl Iterator<Item = (&CellWork, usize)> {
         let trials = self.lock();
         let missing: Vec<usize> =
             (0..self.wanted).filter(|&seed| trials.get(seed).is_none_or(Option::is_none)).collect();
         missing.into_iter().map(move |seed| (self, seed))
     }
 
-    /// Takes a trial in, and keeps the cell if it was the last.
-    fn put(&self, seed: usize, trial: Trial, store: &Store) -> Result<(), TrialsError> {
+    /// Adds a trial, and saves the cell if it was the last one.
+    fn put(&self, seed: usize, trial: CellTrial, store: &Store) -> Result<(), TrialsError> {
         let mut trials = self.lock();
         trials[seed] = Some(trial);
         if trials[..self.wanted].iter().all(Option::is_some) {
@@ -147,10 +151,10 @@ mod tests {
         [0.05, 0.1, 0.2].map(|rho| (Cell::ackley(5, None, 0.95, rho), 4)).to_vec()
     }
 
-    fn bests(work: Work) -> Vec<Vec<f64>> {
-        let Work::Done(results) = work else { panic!("interrupted") };
+    fn bests(work: Completion<TrialResults>) -> Vec<Vec<f64>> {
+        let Completion::Done(results) = work else { panic!("interrupted") };
         let cells = cells().into_iter();
-        cells.map(|(cell, k)| results.of(&cell, k).iter().map(Trial::best).collect()).collect()
+        cells.map(|(cell, k)| results.of(&cell, k).iter().map(CellTrial::best).collect()).collect()
     }
 
     #[test]
@@ -171,7 +175,7 @@ mod tests {
                 }
             })
         });
-        let Work::Interrupted { kept, of } = work.unwrap() else { panic!("ran to the end") };
+        let Completion::Interrupted { kept, of } = work.unwrap() else { panic!("ran to the end") };
         assert_eq!((kept, of), (5, 12));
         let count = Mutex::new(0);
         let work = run(cells(), &store, &Cancel::new(), |_| *count.lock().unwrap() += 1);
@@ -187,7 +191,7 @@ mod tests {
         let store = Store::open(directory.path().into()).unwrap();
         let cell = Cell::ackley(5, None, 0.95, 0.1);
         let twice = vec![(cell.clone(), 2), (cell.clone(), 3)];
-        let Work::Done(results) = run(twice, &store, &Cancel::new(), |_| {}).unwrap() else {
+        let Completion::Done(results) = run(twice, &store, &Cancel::new(), |_| {}).unwrap() else {
             panic!("interrupted");
         };
         assert_eq!((results.of(&cell, 2).len(), results.of(&cell, 9).len()), (2, 3));

@@ -8,18 +8,18 @@ use rayon::prelude::*;
 /// Root mean square norm of each row of `width` numbers, times `weight`.
 pub(super) fn rms_norm(x: &[f32], weight: &[f32], epsilon: f32) -> Vec<f32> {
     let mut out = vec![0.0; x.len()];
-    Arch::new().dispatch(Norm { x, weight, epsilon, out: &mut out });
+    Arch::new().dispatch(RmsNormKernel { x, weight, epsilon, out: &mut out });
     out
 }
 
-struct Norm<'a> {
+struct RmsNormKernel<'a> {
     x: &'a [f32],
     weight: &'a [f32],
     epsilon: f32,
     out: &'a mut [f32],
 }
 
-impl NullaryFnOnce for Norm<'_> {
+impl NullaryFnOnce for RmsNormKernel<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -37,11 +37,11 @@ impl NullaryFnOnce for Norm<'_> {
 /// Each row less its mean, over its standard deviation, times `weight`, plus `bias`.
 pub(super) fn layer_norm(x: &[f32], weight: &[f32], bias: &[f32], epsilon: f32) -> Vec<f32> {
     let mut out = vec![0.0; x.len()];
-    Arch::new().dispatch(FullNorm { x, weight, bias, epsilon, out: &mut out });
+    Arch::new().dispatch(LayerNormKernel { x, weight, bias, epsilon, out: &mut out });
     out
 }
 
-struct FullNorm<'a> {
+struct LayerNormKernel<'a> {
     x: &'a [f32],
     weight: &'a [f32],
     bias: &'a [f32],
@@ -49,7 +49,7 @@ struct FullNorm<'a> {
     out: &'a mut [f32],
 }
 
-impl NullaryFnOnce for FullNorm<'_> {
+impl NullaryFnOnce for LayerNormKernel<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -74,16 +74,16 @@ pub(super) fn gelu(x: &[f32]) -> Vec<f32> {
     let mut out = vec![0.0; x.len()];
     let arch = Arch::new();
     (x.par_chunks(AT_ONCE).zip(out.par_chunks_mut(AT_ONCE)))
-        .for_each(|(x, out)| arch.dispatch(Gelu { x, out }));
+        .for_each(|(x, out)| arch.dispatch(GeluKernel { x, out }));
     out
 }
 
-struct Gelu<'a> {
+struct GeluKernel<'a> {
     x: &'a [f32],
     out: &'a mut [f32],
 }
 
-impl NullaryFnOnce for Gelu<'_> {
+impl NullaryFnOnce for GeluKernel<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -99,16 +99,16 @@ pub(super) fn gated(x: &[f32], width: usize) -> Vec<f32> {
     let mut out = vec![0.0; x.len() / 2];
     let arch = Arch::new();
     (x.par_chunks_exact(2 * width).zip(out.par_chunks_exact_mut(width)))
-        .for_each(|(row, out)| arch.dispatch(Gates { row, out }));
+        .for_each(|(row, out)| arch.dispatch(GatedKernel { row, out }));
     out
 }
 
-struct Gates<'a> {
+struct GatedKernel<'a> {
     row: &'a [f32],
     out: &'a mut [f32],
 }
 
-impl NullaryFnOnce for Gates<'_> {
+impl NullaryFnOnce for GatedKernel<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -126,13 +126,13 @@ pub(super) fn add(x: &mut [f32], y: &[f32]) {
 }
 
 /// Angles of rotary position embeddings: cosine and sine per position and pair of coordinates.
-pub(super) struct Rotation {
+pub(super) struct RotaryAngles {
     pairs: usize,
     cos: Vec<f32>,
     sin: Vec<f32>,
 }
 
-impl Rotation {
+impl RotaryAngles {
     /// For positions up to `context`, and heads of which the first `width` coordinates turn.
     pub(super) fn new(context: usize, width: usize, base: f64) -> Self {
         let pairs = width / 2;
@@ -140,7 +140,7 @@ impl Rotation {
             (0..pairs).map(move |i| position as f64 * base.powf(-2.0 * i as f64 / width as f64))
         });
         let (cos, sin) = angles.map(|angle| (angle.cos() as f32, angle.sin() as f32)).unzip();
-        Rotation { pairs, cos, sin }
+        RotaryAngles { pairs, cos, sin }
     }
 
     /// Turns the neighbouring coordinates of one head at a position, as GGUF files order them.
@@ -180,14 +180,14 @@ impl Heads {
 
 /// Keys and values of earlier tokens, of one layer: a row per token.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Past {
+pub(super) struct LayerCache {
     pub(super) keys: Vec<f32>,
     pub(super) values: Vec<f32>,
 }
 
 /// A piece of a sequence among packed rows.
 #[derive(Debug, Clone)]
-pub(super) struct Piece {
+pub(super) struct SequencePiece {
     /// The position of its first token in the sequence.
     pub(super) position: usize,
     /// How many tokens it has.
@@ -197,7 +197,12 @@ pub(super) struct Piece {
 }
 
 /// Turns queries and keys to their positions, in place.
-pub(super) fn rotate(rows: &mut [f32], pieces: &[Piece], heads: Heads, rotation: &Rotation) {
+pub(super) fn rotate(
+    rows: &mut [f32],
+    pieces: &[SequencePiece],
+    heads: Heads,
+    rotation: &RotaryAngles,
+) {
     let turned = heads.query_row() + heads.key_row();
     let positions = pieces.iter().flat_map(|piece| (0..piece.length).map(|i| piece.position + i));
     for (row, position) in rows.chunks_exact_mut(heads.row()).zip(positions) {
@@ -207,23 +212,23 @@ pub(super) fn rotate(rows: &mut [f32], pieces: &[Piece], heads: Heads, rotation:
     }
 }
 
-/// What a token sees of its piece.
+/// Which tokens of its piece a token attends to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sight {
-    /// Itself and what stands before it.
-    Before,
-    /// All of it.
-    All,
+pub(super) enum AttentionMask {
+    /// Itself and the tokens before it.
+    Causal,
+    /// All tokens.
+    Full,
 }
 
-/// Attention: each token of a piece sees the piece's past, and of the piece what `sight` says.
+/// Attention: each token of a piece sees the piece's past, and of the piece what `mask` says.
 /// `rows` has queries, keys and values side by side.
 pub(super) fn attend(
     rows: &[f32],
-    pieces: &[Piece],
+    pieces: &[SequencePiece],
     heads: Heads,
-    past: &Past,
-    sight: Sight,
+    past: &LayerCache,
+    mask: AttentionMask,
 ) -> Vec<f32> {
     let (row, out_row) = (heads.row(), heads.query_row());
     let mut out = vec![0.0; rows.len() / row * out_row];
@@ -237,21 +242,21 @@ pub(super) fn attend(
     }
     let arch = Arch::new();
     jobs.into_par_iter().for_each(|(piece, rows, out)| {
-        arch.dispatch(Attention { rows, piece, heads, past, sight, out });
+        arch.dispatch(AttentionKernel { rows, piece, heads, past, mask, out });
     });
     out
 }
 
-struct Attention<'a> {
+struct AttentionKernel<'a> {
     rows: &'a [f32],
-    piece: &'a Piece,
+    piece: &'a SequencePiece,
     heads: Heads,
-    past: &'a Past,
-    sight: Sight,
+    past: &'a LayerCache,
+    mask: AttentionMask,
     out: &'a mut [f32],
 }
 
-impl NullaryFnOnce for Attention<'_> {
+impl NullaryFnOnce for AttentionKernel<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -261,8 +266,8 @@ impl NullaryFnOnce for Attention<'_> {
 }
 
 #[inline(always)]
-fn attend_piece(attention: Attention<'_>) {
-    let Attention { rows, piece, heads, past, sight, out } = attention;
+fn attend_piece(attention: AttentionKernel<'_>) {
+    let AttentionKernel { rows, piece, heads, past, mask, out } = attention;
     let Heads { queries, keys, width } = heads;
     let scale = 1.0 / (width as f32).sqrt();
     let past_row = heads.key_row();
@@ -270,9 +275,9 @@ fn attend_piece(attention: Attention<'_>) {
     let (past_keys, past_values) = (&past.keys[past_rows.clone()], &past.values[past_rows]);
     let mut weights = Vec::with_capacity(piece.past.len() + piece.length);
     for (i, out) in out.chunks_exact_mut(heads.query_row()).enumerate() {
-        let own = match sight {
-            Sight::Before => &rows[..(i + 1) * heads.row()],
-            Sight::All => rows,
+        let own = match mask {
+            AttentionMask::Causal => &rows[..(i + 1) * heads.row()],
+            AttentionMask::Full => rows,
         };
         let query_row = &rows[i * heads.row()..];
         for head in 0..queries {
@@ -394,21 +399,24 @@ mod tests {
         let heads = Heads { queries: 4, keys: 2, width: 6 };
         let mut random = racecars::random::Random::new(1);
         let mut rows: Vec<f32> = (0..7 * heads.row()).map(|_| random.normal() as f32).collect();
-        let rotation = Rotation::new(16, 6, 1e4);
-        let whole = [Piece { position: 0, length: 7, past: 0..0 }];
+        let rotation = RotaryAngles::new(16, 6, 1e4);
+        let whole = [SequencePiece { position: 0, length: 7, past: 0..0 }];
         rotate(&mut rows, &whole, heads, &rotation);
-        let out = attend(&rows, &whole, heads, &Past::default(), Sight::Before);
+        let out = attend(&rows, &whole, heads, &LayerCache::default(), AttentionMask::Causal);
 
         let keys = |row: &[f32]| row[24..36].to_vec();
         let values = |row: &[f32]| row[36..48].to_vec();
-        let past = Past {
+        let past = LayerCache {
             keys: rows.chunks(48).take(4).flat_map(keys).collect(),
             values: rows.chunks(48).take(4).flat_map(values).collect(),
         };
-        let later = [Piece { position: 4, length: 3, past: 0..4 }];
-        assert_eq!(attend(&rows[4 * 48..], &later, heads, &past, Sight::Before), out[4 * 24..]);
+        let later = [SequencePiece { position: 4, length: 3, past: 0..4 }];
+        assert_eq!(
+            attend(&rows[4 * 48..], &later, heads, &past, AttentionMask::Causal),
+            out[4 * 24..]
+        );
         // The last token sees all in either case, and others then see what comes after them.
-        let all = attend(&rows, &whole, heads, &Past::default(), Sight::All);
+        let all = attend(&rows, &whole, heads, &LayerCache::default(), AttentionMask::Full);
         assert_eq!(all[6 * 24..], out[6 * 24..]);
         assert_ne!(all[5 * 24..6 * 24], out[5 * 24..6 * 24]);
 

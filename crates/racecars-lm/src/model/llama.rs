@@ -7,7 +7,8 @@
 
 use super::gguf::Gguf;
 use super::kernels::{
-    Heads, Past, Piece, Rotation, Sight, add, attend, dots, gated, rms_norm, rotate,
+    AttentionMask, Heads, LayerCache, RotaryAngles, SequencePiece, add, attend, dots, gated,
+    rms_norm, rotate,
 };
 use super::linear::Linear;
 use crate::error::{Error, Result};
@@ -19,16 +20,16 @@ pub(super) struct Llama {
     epsilon: f32,
     /// The embedding table, a row per token.
     table: Vec<f32>,
-    layers: Vec<Layer>,
+    layers: Vec<LlamaLayer>,
     norm: Vec<f32>,
     /// The output table where it is not the embedding table.
     output: Option<Vec<f32>>,
-    rotation: Rotation,
+    rotation: RotaryAngles,
     pub(super) context: usize,
     pub(super) vocabulary: usize,
 }
 
-struct Layer {
+struct LlamaLayer {
     attention_norm: Vec<f32>,
     /// Queries, keys and values at once.
     attention: Linear,
@@ -40,8 +41,8 @@ struct Layer {
 }
 
 /// Keys and values of tokens that were run, by layer.
-pub(super) struct Memory {
-    layers: Vec<Past>,
+pub(super) struct KvCache {
+    layers: Vec<LayerCache>,
 }
 
 /// The longest sequence for which angles are kept.
@@ -75,7 +76,7 @@ impl Llama {
         let context = file.count("llama.context_length")?.min(LONGEST);
         let embedding = file.tensor("token_embd.weight", &[table, hidden])?;
         let layers = (0..file.count("llama.block_count")?)
-            .map(|i| Layer::read(file, i, heads, hidden, inner))
+            .map(|i| LlamaLayer::read(file, i, heads, hidden, inner))
             .collect::<Result<_>>()?;
         let output = match file.has("output.weight") {
             true => Some(file.tensor("output.weight", &[table, hidden])?),
@@ -90,7 +91,11 @@ impl Llama {
             layers,
             norm: file.tensor("output_norm.weight", &[hidden])?,
             output,
-            rotation: Rotation::new(context, turned, file.number_or("llama.rope.freq_base", 1e4)?),
+            rotation: RotaryAngles::new(
+                context,
+                turned,
+                file.number_or("llama.rope.freq_base", 1e4)?,
+            ),
             context,
             vocabulary: table,
         })
@@ -123,8 +128,8 @@ impl Llama {
 
     /// Runs tokens that stand at the beginning of sequences, one piece per sequence, and keeps their
     /// keys and values.
-    pub(super) fn remember(&self, mut x: Vec<f32>, pieces: &[Piece]) -> Memory {
-        let (nothing, heads) = (Past::default(), self.heads);
+    pub(super) fn remember(&self, mut x: Vec<f32>, pieces: &[SequencePiece]) -> KvCache {
+        let (nothing, heads) = (LayerCache::default(), self.heads);
         let mut layers = Vec::with_capacity(self.layers.len());
         for (i, layer) in self.layers.iter().enumerate() {
             let rows = self.attention_rows(layer, &x, pieces);
@@ -136,13 +141,13 @@ impl Llama {
                     .copied()
                     .collect()
             };
-            layers.push(Past { keys: column(keys), values: column(values) });
+            layers.push(LayerCache { keys: column(keys), values: column(values) });
             if i + 1 < self.layers.len() {
-                let seen = attend(&rows, pieces, heads, &nothing, Sight::Before);
+                let seen = attend(&rows, pieces, heads, &nothing, AttentionMask::Causal);
                 self.finish(layer, &mut x, &seen);
             }
         }
-        Memory { layers }
+        KvCache { layers }
     }
 
     /// Runs pieces of sequences that begin in `memory`, if anywhere, and returns the final state of
@@ -150,14 +155,14 @@ impl Llama {
     pub(super) fn last_states(
         &self,
         mut x: Vec<f32>,
-        pieces: &[Piece],
-        memory: Option<&Memory>,
+        pieces: &[SequencePiece],
+        memory: Option<&KvCache>,
     ) -> Vec<f32> {
-        let nothing = Past::default();
+        let nothing = LayerCache::default();
         for (i, layer) in self.layers.iter().enumerate() {
             let past = memory.map_or(&nothing, |memory| &memory.layers[i]);
             let rows = self.attention_rows(layer, &x, pieces);
-            let mut seen = attend(&rows, pieces, self.heads, past, Sight::Before);
+            let mut seen = attend(&rows, pieces, self.heads, past, AttentionMask::Causal);
             if i + 1 == self.layers.len() {
                 // Nothing looks at the other tokens any more.
                 x = lasts(&x, pieces, self.hidden);
@@ -178,7 +183,7 @@ impl Llama {
     }
 
     /// Queries, keys and values, turned to their positions.
-    fn attention_rows(&self, layer: &Layer, x: &[f32], pieces: &[Piece]) -> Vec<f32> {
+    fn attention_rows(&self, layer: &LlamaLayer, x: &[f32], pieces: &[SequencePiece]) -> Vec<f32> {
         let normed = rms_norm(x, &layer.attention_norm, self.epsilon);
         let mut rows = layer.attention.apply(&normed);
         rotate(&mut rows, pieces, self.heads, &self.rotation);
@@ -186,7 +191,7 @@ impl Llama {
     }
 
     /// What comes after attention in a layer.
-    fn finish(&self, layer: &Layer, x: &mut [f32], seen: &[f32]) {
+    fn finish(&self, layer: &LlamaLayer, x: &mut [f32], seen: &[f32]) {
         add(x, &layer.attention_out.apply(seen));
         let normed = rms_norm(x, &layer.feed_norm, self.epsilon);
         let fed = gated(&layer.feed.apply(&normed), self.inner);
@@ -194,7 +199,7 @@ impl Llama {
     }
 }
 
-impl Layer {
+impl LlamaLayer {
     fn read(file: &mut Gguf, i: usize, heads: Heads, hidden: usize, inner: usize) -> Result<Self> {
         let mut weight = |name: &str, outputs: usize, inputs: usize| {
             file.tensor(&format!("blk.{i}.{name}.weight"), &[outputs, inputs])
@@ -209,7 +214,7 @@ impl Layer {
         let feed = [weight("ffn_gate", inner, hidden)?, weight("ffn_up", inner, hidden)?];
         let feed_out = weight("ffn_down", hidden, inner)?;
         let mut norm = |name: &str| file.tensor(&format!("blk.{i}.{name}.weight"), &[hidden]);
-        Ok(Layer {
+        Ok(LlamaLayer {
             attention_norm: norm("attn_norm")?,
             attention: Linear::new(&attention.concat(), hidden, vec![]),
             attention_out: Linear::new(&attention_out, queries, vec![]),
@@ -221,7 +226,7 @@ impl Layer {
 }
 
 /// The rows of the last token of each piece.
-fn lasts(rows: &[f32], pieces: &[Piece], width: usize) -> Vec<f32> {
+fn lasts(rows: &[f32], pieces: &[SequencePiece], width: usize) -> Vec<f32> {
     let ends = pieces.iter().scan(0, |end, piece| {
         *end += piece.length;
         Some(*end)
@@ -229,9 +234,9 @@ fn lasts(rows: &[f32], pieces: &[Piece], width: usize) -> Vec<f32> {
     ends.flat_map(|end| &rows[(end - 1) * width..end * width]).copied().collect()
 }
 
-impl Memory {
+impl KvCache {
     /// Adds the tokens of `more` after these.
-    pub(super) fn append(&mut self, more: Memory) {
+    pub(super) fn append(&mut self, more: KvCache) {
         for (layer, more) in self.layers.iter_mut().zip(more.layers) {
             layer.keys.extend(more.keys);
             layer.values.extend(more.values);

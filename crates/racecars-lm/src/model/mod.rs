@@ -13,8 +13,8 @@ mod tokenizer;
 
 use crate::error::{Error, Result};
 use gguf::Gguf;
-use kernels::Piece;
-use llama::{Llama, Memory};
+use kernels::SequencePiece;
+use llama::{KvCache, Llama};
 use roberta::Roberta;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -25,7 +25,7 @@ const AT_ONCE: usize = 2048;
 
 /// A language model.
 pub struct Model {
-    info: Info,
+    info: ModelInfo,
     tokens: Tokens,
     network: Network,
 }
@@ -37,11 +37,11 @@ enum Network {
 
 /// What may be known about a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Info {
+pub struct ModelInfo {
     /// Its name, from the file's.
     pub name: String,
     /// What it predicts.
-    pub kind: Kind,
+    pub kind: ModelKind,
     /// The length of a token's embedding.
     pub hidden: usize,
     /// The number of layers.
@@ -51,13 +51,13 @@ pub struct Info {
     /// The longest sequence, prompt included.
     pub context: usize,
     /// The numbers of the embedding table, which scale the random projection.
-    pub embedding: Statistics,
+    pub embedding: EmbeddingStatistics,
 }
 
 /// What a model predicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ModelKind {
     /// The next token.
     Causal,
     /// A token that is hidden.
@@ -66,26 +66,26 @@ pub enum Kind {
 
 /// Mean and standard deviation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Statistics {
+pub struct EmbeddingStatistics {
     /// The mean.
     pub mean: f64,
     /// The standard deviation.
     pub std: f64,
 }
 
-impl Statistics {
+impl EmbeddingStatistics {
     fn of(numbers: &[f32]) -> Self {
         let count = numbers.len().max(1) as f64;
         let mean = numbers.iter().map(|&x| f64::from(x)).sum::<f64>() / count;
         let square = numbers.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum::<f64>() / count;
-        Statistics { mean, std: square.sqrt() }
+        EmbeddingStatistics { mean, std: square.sqrt() }
     }
 }
 
 /// A text around the place of the prompt: `before`, prompt, `after`, the label word, `tail`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Text {
+pub struct InputText {
     /// What stands before the prompt.
     #[serde(default)]
     pub before: String,
@@ -111,7 +111,7 @@ pub struct Batch {
     words: Vec<u32>,
     /// The tokens whose embeddings are added to every prompt, over and over.
     base: Vec<u32>,
-    memory: Option<Memory>,
+    memory: Option<KvCache>,
     tokens: usize,
     bytes: usize,
 }
@@ -150,7 +150,7 @@ impl Batch {
 
 /// Whether the `config.json` of a folder is that of a model that can be opened.
 pub(crate) fn check_config(path: &Path) -> Result<()> {
-    roberta::Config::read(path).map(|_| ())
+    roberta::RobertaConfig::read(path).map(|_| ())
 }
 
 impl Model {
@@ -183,34 +183,34 @@ impl Model {
         let mut file = Gguf::open(path)?;
         let tokens = file.tokenizer()?;
         let llama = Llama::read(&mut file)?;
-        let info = Info {
+        let info = ModelInfo {
             name: name(path),
-            kind: Kind::Causal,
+            kind: ModelKind::Causal,
             hidden: llama.hidden(),
             layers: llama.depth(),
             vocabulary: llama.vocabulary,
             context: llama.context,
-            embedding: Statistics::of(llama.table()),
+            embedding: EmbeddingStatistics::of(llama.table()),
         };
         Ok(Model { info, tokens, network: Network::Llama(Box::new(llama)) })
     }
 
     fn open_roberta(folder: &Path) -> Result<Self> {
         let (roberta, tokens) = Roberta::read(folder)?;
-        let info = Info {
+        let info = ModelInfo {
             name: name(folder),
-            kind: Kind::Masked,
+            kind: ModelKind::Masked,
             hidden: roberta.hidden(),
             layers: roberta.depth(),
             vocabulary: roberta.vocabulary(),
             context: roberta.context(),
-            embedding: Statistics::of(roberta.table()),
+            embedding: EmbeddingStatistics::of(roberta.table()),
         };
         Ok(Model { info, tokens, network: Network::Roberta(Box::new(roberta)) })
     }
 
     /// What may be known about it.
-    pub fn info(&self) -> &Info {
+    pub fn info(&self) -> &ModelInfo {
         &self.info
     }
 
@@ -231,7 +231,7 @@ impl Model {
     /// There may be at most so many tokens in all.
     pub fn prepare(
         &self,
-        texts: &[Text],
+        texts: &[InputText],
         words: &[String],
         base: &str,
         most_tokens: usize,
@@ -277,7 +277,7 @@ impl Model {
         Ok(batch)
     }
 
-    fn row(&self, text: &Text) -> Result<Row> {
+    fn row(&self, text: &InputText) -> Result<Row> {
         let mut before = self.tokens.begin().to_vec();
         before.extend(self.tokenize(&text.before)?);
         let mut after = self.tokenize(&text.after)?;
@@ -362,8 +362,8 @@ fn name(path: &Path) -> String {
 }
 
 /// Runs what stands before the prompts.
-fn remember(llama: &Llama, rows: &[Row]) -> Option<Memory> {
-    let mut memory: Option<Memory> = None;
+fn remember(llama: &Llama, rows: &[Row]) -> Option<KvCache> {
+    let mut memory: Option<KvCache> = None;
     let mut from = 0;
     while from < rows.len() {
         let (mut x, mut pieces, mut count) = (Vec::new(), Vec::new(), 0);
@@ -371,7 +371,7 @@ fn remember(llama: &Llama, rows: &[Row]) -> Option<Memory> {
         {
             let before = &rows[from].before;
             llama.embed(before, &mut x);
-            pieces.push(Piece { position: 0, length: before.len(), past: 0..0 });
+            pieces.push(SequencePiece { position: 0, length: before.len(), past: 0..0 });
             count += before.len();
             from += 1;
         }
@@ -396,7 +396,7 @@ fn causal_logits(llama: &Llama, batch: &Batch, prompts: &[Vec<f32>]) -> Vec<f32>
         })
         .collect();
     let (mut x, mut pieces, mut count) = (Vec::new(), Vec::new(), 0);
-    let mut run = |x: &mut Vec<f32>, pieces: &mut Vec<Piece>| {
+    let mut run = |x: &mut Vec<f32>, pieces: &mut Vec<SequencePiece>| {
         let states =
             llama.last_states(std::mem::take(x), &std::mem::take(pieces), batch.memory.as_ref());
         logits.extend(llama.logits(&states, &batch.words));
@@ -410,7 +410,7 @@ fn causal_logits(llama: &Llama, batch: &Batch, prompts: &[Vec<f32>]) -> Vec<f32>
             }
             x.extend_from_slice(prompt);
             llama.embed(&row.after, &mut x);
-            pieces.push(Piece { position: row.before.len(), length, past: past.clone() });
+            pieces.push(SequencePiece { position: row.before.len(), length, past: past.clone() });
             count += length;
         }
     }

@@ -3,7 +3,9 @@
 //! Sequences are packed: a row per token and no padding. The head, with its vocabulary bias, is
 //! computed only for the masked token and the words asked for.
 
-use super::kernels::{Heads, Past, Piece, Sight, add, attend, dots, gelu, layer_norm};
+use super::kernels::{
+    AttentionMask, Heads, LayerCache, SequencePiece, add, attend, dots, gelu, layer_norm,
+};
 use super::linear::Linear;
 use super::tokenizer::Tokens;
 use crate::error::{Error, Result};
@@ -15,7 +17,7 @@ use tokenizers::Tokenizer;
 
 /// The part of `config.json` that matters here.
 #[derive(Debug, Deserialize)]
-pub(super) struct Config {
+pub(super) struct RobertaConfig {
     hidden_size: usize,
     num_hidden_layers: usize,
     num_attention_heads: usize,
@@ -33,37 +35,37 @@ fn default_activation() -> String {
 }
 
 pub(super) struct Roberta {
-    config: Config,
+    config: RobertaConfig,
     /// The embedding table, a row per token.
     table: Vec<f32>,
     /// A row per position; the embedding of the only token type is in it.
     positions: Vec<f32>,
-    norm: Norm,
-    layers: Vec<Layer>,
+    norm: LayerNorm,
+    layers: Vec<RobertaLayer>,
     head: Linear,
-    head_norm: Norm,
+    head_norm: LayerNorm,
     /// The head's table where it is not the embedding table, and its bias.
     decoder: Option<Vec<f32>>,
     bias: Vec<f32>,
 }
 
-struct Layer {
+struct RobertaLayer {
     /// Queries, keys and values at once.
     attention: Linear,
     attention_out: Linear,
-    norm: Norm,
+    norm: LayerNorm,
     feed: Linear,
     feed_out: Linear,
-    feed_norm: Norm,
+    feed_norm: LayerNorm,
 }
 
-struct Norm {
+struct LayerNorm {
     weight: Vec<f32>,
     bias: Vec<f32>,
     epsilon: f32,
 }
 
-impl Norm {
+impl LayerNorm {
     fn apply(&self, x: &[f32]) -> Vec<f32> {
         layer_norm(x, &self.weight, &self.bias, self.epsilon)
     }
@@ -72,7 +74,7 @@ impl Norm {
 impl Roberta {
     pub(super) fn read(folder: &Path) -> Result<(Self, Tokens)> {
         let place = |name: &str| folder.join(name);
-        let config = Config::read(&place("config.json"))?;
+        let config = RobertaConfig::read(&place("config.json"))?;
         let path = place("model.safetensors");
         let tensors = candle_core::safetensors::load(&path, &Device::Cpu)
             .map_err(|error| Error::model(format!("{}: {error}", path.display())))?;
@@ -82,7 +84,7 @@ impl Roberta {
         Ok((roberta, tokens))
     }
 
-    fn new(config: Config, weights: &Weights) -> Result<Self> {
+    fn new(config: RobertaConfig, weights: &Weights) -> Result<Self> {
         let (hidden, vocabulary) = (config.hidden_size, config.vocab_size);
         let table =
             weights.get("roberta.embeddings.word_embeddings.weight", &[vocabulary, hidden])?;
@@ -97,7 +99,7 @@ impl Roberta {
             None => return Err(Error::model("the embedding of the token type is too short")),
         }
         let layers = (0..config.num_hidden_layers)
-            .map(|i| Layer::read(&config, weights, &format!("roberta.encoder.layer.{i}")))
+            .map(|i| RobertaLayer::read(&config, weights, &format!("roberta.encoder.layer.{i}")))
             .collect::<Result<_>>()?;
         let decoder = match weights.has("lm_head.decoder.weight") {
             true => Some(weights.get("lm_head.decoder.weight", &[vocabulary, hidden])?),
@@ -161,8 +163,8 @@ impl Roberta {
             add(sequence, &self.positions[first..]);
             rest = others;
         }
-        let pieces: Vec<Piece> = (sequences.iter())
-            .map(|&(length, _)| Piece { position: 0, length, past: 0..0 })
+        let pieces: Vec<SequencePiece> = (sequences.iter())
+            .map(|&(length, _)| SequencePiece { position: 0, length, past: 0..0 })
             .collect();
         let mut x = self.norm.apply(&x);
         for layer in &self.layers {
@@ -191,7 +193,7 @@ impl Roberta {
     }
 }
 
-impl Config {
+impl RobertaConfig {
     pub(super) fn read(path: &Path) -> Result<Self> {
         let text =
             std::fs::read_to_string(path).map_err(|error| Error::system("read", path, error))?;
@@ -205,7 +207,7 @@ impl Config {
                 path.display()
             )));
         }
-        let config: Config = serde_json::from_value(value).map_err(wrong)?;
+        let config: RobertaConfig = serde_json::from_value(value).map_err(wrong)?;
         config.check().map_err(|error| error.within(path.display()))?;
         Ok(config)
     }
@@ -234,13 +236,13 @@ impl Config {
     }
 }
 
-impl Layer {
-    fn read(config: &Config, weights: &Weights, name: &str) -> Result<Self> {
+impl RobertaLayer {
+    fn read(config: &RobertaConfig, weights: &Weights, name: &str) -> Result<Self> {
         let (hidden, inner) = (config.hidden_size, config.intermediate_size);
         let named = |part: &str| format!("{name}.{part}");
         let attention =
             ["query", "key", "value"].map(|part| named(&format!("attention.self.{part}")));
-        Ok(Layer {
+        Ok(RobertaLayer {
             attention: weights.linear(&attention.each_ref().map(|n| &**n), hidden, hidden)?,
             attention_out: weights.linear(&[&named("attention.output.dense")], hidden, hidden)?,
             norm: weights.norm(&named("attention.output.LayerNorm"), config)?,
@@ -250,9 +252,9 @@ impl Layer {
         })
     }
 
-    fn apply(&self, x: &[f32], pieces: &[Piece], heads: Heads) -> Vec<f32> {
+    fn apply(&self, x: &[f32], pieces: &[SequencePiece], heads: Heads) -> Vec<f32> {
         let rows = self.attention.apply(x);
-        let seen = attend(&rows, pieces, heads, &Past::default(), Sight::All);
+        let seen = attend(&rows, pieces, heads, &LayerCache::default(), AttentionMask::Full);
         let mut out = self.attention_out.apply(&seen);
         add(&mut out, x);
         let x = self.norm.apply(&out);
@@ -299,10 +301,10 @@ impl Weights {
         Ok(Linear::new(&weight, inputs, bias))
     }
 
-    fn norm(&self, name: &str, config: &Config) -> Result<Norm> {
+    fn norm(&self, name: &str, config: &RobertaConfig) -> Result<LayerNorm> {
         let of = |part: &str| self.get(&format!("{name}.{part}"), &[config.hidden_size]);
         let epsilon = config.layer_norm_eps as f32;
-        Ok(Norm { weight: of("weight")?, bias: of("bias")?, epsilon })
+        Ok(LayerNorm { weight: of("weight")?, bias: of("bias")?, epsilon })
     }
 }
 

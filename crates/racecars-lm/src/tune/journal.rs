@@ -4,7 +4,7 @@
 //! Points are not in it: the search is a function of its seed and of what it was told, so going on
 //! means asking and telling again. A check of each request's points says whether they are the same.
 
-use super::Look;
+use super::PromptScores;
 use super::settings::TuneSettings;
 use crate::error::{Error, Result};
 use crate::loss::Score;
@@ -16,18 +16,18 @@ use std::path::{Path, PathBuf};
 /// A line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
-pub(super) enum Line {
+pub(super) enum TuneLine {
     /// The first.
-    Tune(Box<Header>),
+    Tune(Box<TuneHeader>),
     /// A request was answered.
     Calls(Calls),
     /// The best prompt was looked at.
-    Look(Look),
+    Look(PromptScores),
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Header {
+pub(super) struct TuneHeader {
     pub(super) settings: TuneSettings,
     pub(super) model: String,
     pub(super) data: String,
@@ -39,28 +39,28 @@ pub(super) struct Calls {
     /// A hash of the points, in hexadecimal.
     pub(super) check: String,
     /// What came of each: a score, or why there is none.
-    pub(super) results: Vec<Told>,
+    pub(super) results: Vec<CallResult>,
     /// How long the request took.
     pub(super) seconds: f64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Told {
+pub(super) enum CallResult {
     Score(Score),
     Failed(String),
 }
 
 /// An open journal, locked against other processes.
-pub(super) struct Journal {
+pub(super) struct TuneJournal {
     path: PathBuf,
     file: File,
 }
 
-impl Journal {
+impl TuneJournal {
     /// Opens the journal at `path`, makes it if need be, and returns the lines that are there. A last
     /// line without its end is cut off.
-    pub(super) fn open(path: &Path) -> Result<(Self, Vec<Line>)> {
+    pub(super) fn open(path: &Path) -> Result<(Self, Vec<TuneLine>)> {
         let refuse = |what: &'static str| move |error| Error::system(what, path, error);
         let mut file = OpenOptions::new()
             .create(true)
@@ -90,11 +90,11 @@ impl Journal {
                 })
             })
             .collect::<Result<_>>()?;
-        Ok((Journal { path: path.to_path_buf(), file }, lines))
+        Ok((TuneJournal { path: path.to_path_buf(), file }, lines))
     }
 
     /// Appends a line, in one write, and sees it to the disk: a request takes much longer.
-    pub(super) fn append(&mut self, line: &Line) -> Result<()> {
+    pub(super) fn append(&mut self, line: &TuneLine) -> Result<()> {
         let mut text = serde_json::to_vec(line).map_err(Error::journal)?;
         text.push(b'\n');
         (self.file.write_all(&text).and_then(|()| self.file.sync_data()))

@@ -4,17 +4,17 @@ mod journal;
 mod prompt;
 mod settings;
 
-pub use prompt::{Origin, Prompt};
+pub use prompt::{Prompt, PromptOrigin};
 pub use settings::TuneSettings;
 
 use crate::data::Split;
 use crate::error::{Error, Result};
 use crate::loss::Score;
-use crate::panel::Panel;
 use crate::projection::Projection;
 use crate::service::BlackBox;
-use crate::wire::Wanted;
-use journal::{Calls, Header, Journal, Line, Told};
+use crate::uploaded::UploadedExamples;
+use crate::wire::EvaluateOptions;
+use journal::{CallResult, Calls, TuneHeader, TuneJournal, TuneLine};
 use racecars::{Cancel, Candidate, Optimizer, Outcome, Space};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// The best prompt on the training texts so far, looked at on all texts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Look {
+pub struct PromptScores {
     /// After how many calls.
     pub calls: u64,
     /// On the training texts.
@@ -44,7 +44,7 @@ pub struct TuneStatus {
     /// The best on the training texts.
     pub best: Option<Score>,
     /// The last look.
-    pub look: Option<Look>,
+    pub look: Option<PromptScores>,
 }
 
 /// What came of a tuning.
@@ -55,14 +55,14 @@ pub struct Tuned {
     /// Where the split is from.
     pub data: String,
     /// Without any prompt.
-    pub without: Look,
+    pub without: PromptScores,
     /// With the prompt before tuning, p0.
-    pub untuned: Look,
+    pub untuned: PromptScores,
     /// The looks along the way.
-    pub looks: Vec<Look>,
+    pub looks: Vec<PromptScores>,
     /// The prompt that is saved: of those looked at the one with the lowest loss on the development
     /// texts. So they have chosen it, and its score on them is a little better than on new ones.
-    pub kept: Look,
+    pub kept: PromptScores,
     /// Each improvement of the training loss: the call, and the loss.
     pub improvements: Vec<(u64, f64)>,
     /// The calls made.
@@ -90,13 +90,13 @@ pub fn tune(
     mut observe: impl FnMut(&TuneStatus),
 ) -> Result<Tuned> {
     settings.check()?;
-    let mut run = Run::open(service, settings, split, folder)?;
+    let mut run = TuneRun::open(service, settings, split, folder)?;
     let (from, start) = (run.calls, Instant::now());
     while run.calls < settings.budget && !cancel.is_cancelled() {
         let count = (settings.budget - run.calls).min(settings.batch as u64) as usize;
         let Some(candidates) = run.ask(count) else { break };
         let results = run.evaluate(&candidates)?;
-        run.journal.append(&Line::Calls(results.clone()))?;
+        run.journal.append(&TuneLine::Calls(results.clone()))?;
         run.tell(candidates, &results)?;
         run.look(false)?;
         let (best, look) = (run.best.as_ref().map(|best| best.score), run.looks.last().copied());
@@ -108,34 +108,34 @@ pub fn tune(
 }
 
 /// A tuning under way.
-struct Run<'a> {
+struct TuneRun<'a> {
     settings: &'a TuneSettings,
-    header: Header,
+    header: TuneHeader,
     hidden: usize,
     projection: Projection,
     optimizer: Box<dyn Optimizer>,
-    train: Panel<'a>,
-    dev: Panel<'a>,
-    journal: Journal,
+    train: UploadedExamples<'a>,
+    dev: UploadedExamples<'a>,
+    journal: TuneJournal,
     folder: &'a Path,
     calls: u64,
     failures: u64,
     seconds: f64,
-    best: Option<Best>,
-    kept: Option<(Best, Look)>,
-    looks: Vec<Look>,
+    best: Option<BestPrompt>,
+    kept: Option<(BestPrompt, PromptScores)>,
+    looks: Vec<PromptScores>,
     improvements: Vec<(u64, f64)>,
 }
 
 #[derive(Clone)]
-struct Best {
+struct BestPrompt {
     z: Vec<f64>,
     score: Score,
     /// Its call, counted from 1.
     call: u64,
 }
 
-impl<'a> Run<'a> {
+impl<'a> TuneRun<'a> {
     fn open(
         service: &'a dyn BlackBox,
         settings: &'a TuneSettings,
@@ -151,7 +151,13 @@ impl<'a> Run<'a> {
             )));
         }
         let panel = |examples| {
-            Panel::new(service, &settings.task, settings.position, &settings.base, examples)
+            UploadedExamples::new(
+                service,
+                &settings.task,
+                settings.position,
+                &settings.base,
+                examples,
+            )
         };
         let (train, dev) = (panel(&split.train)?, panel(&split.dev)?);
         let projection = Projection::new(
@@ -160,20 +166,20 @@ impl<'a> Run<'a> {
             settings.dim,
             settings.prompt_tokens * hidden,
         )?;
-        let header = Header {
+        let header = TuneHeader {
             settings: settings.clone(),
             model: description.info.name.clone(),
             data: split.source.clone(),
         };
         std::fs::create_dir_all(folder).map_err(|error| Error::system("make", folder, error))?;
-        let (mut journal, lines) = Journal::open(&folder.join(JOURNAL))?;
+        let (mut journal, lines) = TuneJournal::open(&folder.join(JOURNAL))?;
         let mut lines = lines.into_iter();
         let first = match lines.next() {
             None => {
-                journal.append(&Line::Tune(Box::new(header.clone())))?;
+                journal.append(&TuneLine::Tune(Box::new(header.clone())))?;
                 header.clone()
             }
-            Some(Line::Tune(first)) => *first,
+            Some(TuneLine::Tune(first)) => *first,
             Some(_) => {
                 let path = journal.path().display();
                 return Err(Error::journal(format!("{path} does not begin as a tuning does")));
@@ -187,7 +193,7 @@ impl<'a> Run<'a> {
         // The algorithm keeps planning with the first budget, or the replay would be of another run.
         let budget = first.settings.budget;
         let optimizer = settings.algorithm()?.optimizer(&space, Some(budget), settings.seed)?;
-        let mut run = Run {
+        let mut run = TuneRun {
             settings,
             header,
             hidden,
@@ -212,15 +218,15 @@ impl<'a> Run<'a> {
     }
 
     /// Does again what a line says was done.
-    fn replay(&mut self, line: Line) -> Result<()> {
+    fn replay(&mut self, line: TuneLine) -> Result<()> {
         let strange = |what: &str| Error::journal(format!("the journal does not fit: {what}"));
         match line {
-            Line::Tune(_) => Err(strange("it begins twice")),
-            Line::Look(look) => {
+            TuneLine::Tune(_) => Err(strange("it begins twice")),
+            TuneLine::Look(look) => {
                 self.keep(look);
                 Ok(())
             }
-            Line::Calls(calls) => {
+            TuneLine::Calls(calls) => {
                 let candidates = self.ask(calls.results.len());
                 let candidates = candidates.ok_or_else(|| strange("there is nothing to ask"))?;
                 if check(&candidates) != calls.check {
@@ -242,8 +248,8 @@ impl<'a> Run<'a> {
         (!candidates.is_empty()).then_some(candidates)
     }
 
-    fn wanted(&self) -> Wanted {
-        Wanted { loss: self.settings.loss, logits: false }
+    fn wanted(&self) -> EvaluateOptions {
+        EvaluateOptions { loss: self.settings.loss, logits: false }
     }
 
     /// One request.
@@ -254,8 +260,8 @@ impl<'a> Run<'a> {
         let scores = self.train.scores(&prompts, self.wanted())?;
         let results = (scores.into_iter())
             .map(|score| match score {
-                Ok(score) => Told::Score(score),
-                Err(error) => Told::Failed(error.to_string()),
+                Ok(score) => CallResult::Score(score),
+                Err(error) => CallResult::Failed(error.to_string()),
             })
             .collect();
         Ok(Calls { check: check(candidates), results, seconds: start.elapsed().as_secs_f64() })
@@ -266,15 +272,15 @@ impl<'a> Run<'a> {
         for (candidate, told) in candidates.into_iter().zip(&calls.results) {
             self.calls += 1;
             let outcome = match told {
-                Told::Score(score) => {
+                CallResult::Score(score) => {
                     if self.best.as_ref().is_none_or(|best| score.loss < best.score.loss) {
                         let z = candidate.point().to_vec();
-                        self.best = Some(Best { z, score: *score, call: self.calls });
+                        self.best = Some(BestPrompt { z, score: *score, call: self.calls });
                         self.improvements.push((self.calls, score.loss));
                     }
                     Outcome::from(score.loss)
                 }
-                Told::Failed(why) => {
+                CallResult::Failed(why) => {
                     self.failures += 1;
                     Outcome::failed(why)
                 }
@@ -295,13 +301,13 @@ impl<'a> Run<'a> {
         }
         let look = match self.looks.last() {
             // The best is the same as last time.
-            Some(last) if last.calls >= best.call => Look { calls: self.calls, ..*last },
+            Some(last) if last.calls >= best.call => PromptScores { calls: self.calls, ..*last },
             _ => {
                 let dev = self.dev.score(self.projection.apply(&best.z), self.wanted())?;
-                Look { calls: self.calls, train: best.score, dev }
+                PromptScores { calls: self.calls, train: best.score, dev }
             }
         };
-        self.journal.append(&Line::Look(look))?;
+        self.journal.append(&TuneLine::Look(look))?;
         match self.keep(look) {
             true => self.save(),
             false => Ok(()),
@@ -309,7 +315,7 @@ impl<'a> Run<'a> {
     }
 
     /// Keeps the best prompt if this look at it is the best on the development texts; says whether.
-    fn keep(&mut self, look: Look) -> bool {
+    fn keep(&mut self, look: PromptScores) -> bool {
         self.looks.push(look);
         let is_better = self.kept.as_ref().is_none_or(|(_, kept)| look.dev.loss < kept.dev.loss);
         match &self.best {
@@ -327,7 +333,7 @@ impl<'a> Run<'a> {
         let prompt = Prompt {
             numbers: self.projection.apply(&kept.z),
             z: kept.z.clone(),
-            origin: Origin {
+            origin: PromptOrigin {
                 settings: self.settings.clone(),
                 model: self.header.model.clone(),
                 hidden: self.hidden,
@@ -339,10 +345,10 @@ impl<'a> Run<'a> {
     }
 
     /// How a prompt does that no call found.
-    fn look_at(&self, numbers: Vec<f32>) -> Result<Look> {
+    fn look_at(&self, numbers: Vec<f32>) -> Result<PromptScores> {
         let train = self.train.score(numbers.clone(), self.wanted())?;
         let dev = self.dev.score(numbers, self.wanted())?;
-        Ok(Look { calls: 0, train, dev })
+        Ok(PromptScores { calls: 0, train, dev })
     }
 
     fn finish(self, is_cancelled: bool) -> Result<Tuned> {
@@ -366,7 +372,7 @@ impl<'a> Run<'a> {
     }
 }
 
-fn same(first: &Header, now: &Header) -> Result<(), String> {
+fn same(first: &TuneHeader, now: &TuneHeader) -> Result<(), String> {
     let named = [("model", &first.model, &now.model), ("data", &first.data, &now.data)];
     for (name, then, now) in named {
         if then != now {

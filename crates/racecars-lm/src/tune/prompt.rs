@@ -16,12 +16,12 @@ pub struct Prompt {
     /// Where it was found: z.
     pub z: Vec<f64>,
     /// How.
-    pub origin: Origin,
+    pub origin: PromptOrigin,
 }
 
 /// How a prompt was found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Origin {
+pub struct PromptOrigin {
     /// The settings of its tuning.
     pub settings: TuneSettings,
     /// The model's name.
@@ -92,7 +92,7 @@ impl Prompt {
         let origin = (metadata.metadata().as_ref())
             .and_then(|metadata| metadata.get(KEY))
             .ok_or_else(|| wrong(format!("not a prompt of ours: no `{KEY}` in its metadata")))?;
-        let origin: Origin = serde_json::from_str(origin)
+        let origin: PromptOrigin = serde_json::from_str(origin)
             .map_err(|error| wrong(format!("`{KEY}` of its metadata: {error}")))?;
         let tensors = SafeTensors::deserialize(&bytes).map_err(|error| wrong(error.to_string()))?;
         let tensor = |name: &str, dtype: Dtype| match tensors.tensor(name) {

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::loss::Loss;
 use crate::projection::ProjectionSettings;
 use crate::task::{Position, Task};
-use racecars::{Algorithm, Shrinking};
+use racecars::Algorithm;
 use serde::{Deserialize, Serialize};
 
 /// All that decides the course of a tuning, but for the model and the data, which are named.
@@ -51,17 +51,10 @@ impl TuneSettings {
     /// The algorithm with its settings.
     pub fn algorithm(&self) -> Result<Algorithm> {
         let mut algorithm: Algorithm = self.algorithm.parse()?;
-        match &mut algorithm {
-            Algorithm::RaceCars(_, shrinking) => {
-                *shrinking = Shrinking { gamma: self.gamma, rho: self.rho };
+        for (name, value) in [("gamma", self.gamma), ("rho", self.rho)] {
+            if let Some(value) = value {
+                algorithm.set(name, &value.to_string())?;
             }
-            _ if self.gamma.is_some() || self.rho.is_some() => {
-                return Err(Error::input(format!(
-                    "gamma and rho are settings of race-cars, not of {}",
-                    self.algorithm
-                )));
-            }
-            _ => {}
         }
         Ok(algorithm)
     }
@@ -70,7 +63,7 @@ impl TuneSettings {
     /// little: those that work in generations.
     pub fn natural_batch(algorithm: &Algorithm) -> usize {
         match algorithm {
-            Algorithm::RaceCars(..) | Algorithm::Sracos(_) => 1,
+            Algorithm::RaceCars(_) | Algorithm::Sracos(_) => 1,
             _ => 8,
         }
     }

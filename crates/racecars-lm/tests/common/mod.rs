@@ -6,7 +6,7 @@ use candle_core::quantized::gguf_file::{self, Value};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
 use racecars::random::Random;
-use racecars_lm::{Model, Text};
+use racecars_lm::{InputText, Model};
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -147,8 +147,8 @@ pub(crate) fn roberta() -> Model {
     Model::open(&write_roberta(folder.path())).unwrap()
 }
 
-pub(crate) fn text(before: &str, after: &str) -> Text {
-    Text { before: before.into(), after: after.into(), tail: String::new() }
+pub(crate) fn text(before: &str, after: &str) -> InputText {
+    InputText { before: before.into(), after: after.into(), tail: String::new() }
 }
 
 pub(crate) fn words() -> Vec<String> {

@@ -1,7 +1,7 @@
 //! Journals of studies that never ran: the library's optimizers on a made-up program, written the way
 //! a study writes them. For tests of what reads journals, at sizes that no test could run.
 
-use racecars::{Algorithm, Candidate, Direction, Optimizer, Outcome, Space};
+use racecars::{Algorithm, Candidate, Direction, Outcome, Space};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::io::{self, BufWriter, Write};

@@ -93,7 +93,8 @@ impl Replay {
                 return;
             }
         }
-        let Some((center, share)) = optimizer.region() else { return };
+        let Some(region) = optimizer.region() else { return };
+        let (center, share) = (region.center, region.share);
         if self.regions.last().is_some_and(|last| last.share == share) {
             return;
         }

@@ -71,10 +71,8 @@ pub(super) fn run(plan: &Plan, space: &Space, name: &str) -> Option<String> {
     if plan.aggregate == Aggregate::Median {
         add("aggregate", "median".into());
     }
-    match plan.noise {
-        Noise::Detect => {}
-        Noise::Yes => add("noise", "yes".into()),
-        Noise::No => add("noise", "no".into()),
+    if plan.noise != Noise::Detect {
+        add("noise", plan.noise.to_string());
     }
     if plan.confirm > 0 {
         add("confirm", plan.confirm.to_string());

@@ -13,28 +13,9 @@
 //! paper): a negative is also excluded where a cut falls exactly on it; and the new point is a copy of
 //! x+ in which only a few *uncertain* coordinates are redrawn.
 
-use crate::outcome::Rank;
 use crate::random::Random;
+use crate::sample::Sample;
 use crate::space::{Axis, Interval, Region, Space};
-use serde::{Deserialize, Serialize};
-
-/// An evaluated point.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Sample {
-    pub(crate) point: Box<[f64]>,
-    pub(crate) rank: Rank,
-    /// The point's key, see `Space::key_term`.
-    pub(crate) key: u64,
-}
-
-impl Sample {
-    /// Whether a saved sample is an evaluated point of this space.
-    pub(crate) fn is_sound(&self, space: &Space) -> bool {
-        space.check(&self.point).is_ok()
-            && self.key == space.key(&self.point)
-            && self.rank.is_sound()
-    }
-}
 
 /// The learned box around x+, as the few coordinates where it is smaller than the space. Transient:
 /// it is learned anew for every point.

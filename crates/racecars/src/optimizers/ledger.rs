@@ -1,50 +1,67 @@
-//! Ask/tell manners that all optimizers share: which candidates are out, which points of a
-//! space with discrete coordinates are taken, and what a tell must satisfy.
+//! Which candidates are out, which points of a space with discrete coordinates are taken, and what a
+//! tell must satisfy.
 
 use super::Candidate;
-use super::saved::ROOM;
+use super::saved::ID_HEADROOM;
 use crate::error::{Error, ErrorKind, Result};
 use crate::random::Random;
 use crate::space::{Seen, Space};
 use serde::{Deserialize, Serialize};
 
-/// The books of one optimizer.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Ledger {
+/// The candidates of one optimizer. `M` is what the algorithm remembers of each candidate that is out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Ledger<M> {
     next_id: u64,
-    /// The ids of the candidates out, ascending: asking appends, and telling mostly takes from near
-    /// the end.
-    pending: Vec<u64>,
+    /// The candidates out, by ascending id: asking appends, and telling mostly takes from near the end.
+    pending: Vec<(u64, M)>,
     told: u64,
     seen: Seen,
 }
 
-impl Ledger {
-    /// The id of the next candidate.
-    pub(super) fn next_id(&self) -> u64 {
+impl<M> Default for Ledger<M> {
+    fn default() -> Self {
+        Ledger { next_id: 0, pending: Vec::new(), told: 0, seen: Seen::default() }
+    }
+}
+
+/// A candidate taken off the ledger.
+pub(super) struct Settled<M> {
+    pub(super) point: Box<[f64]>,
+    pub(super) key: u64,
+    /// `None` for a point that was not asked.
+    pub(super) asked: Option<(u64, M)>,
+}
+
+impl<M> Ledger<M> {
+    /// The id of the next candidate, which is the number of candidates asked so far.
+    pub(crate) fn next_id(&self) -> u64 {
         self.next_id
     }
 
-    pub(super) fn told(&self) -> u64 {
+    pub(crate) fn told(&self) -> u64 {
         self.told
     }
 
-    pub(super) fn pending(&self) -> usize {
+    pub(crate) fn pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// The ids of the candidates out, ascending.
-    pub(super) fn pending_ids(&self) -> &[u64] {
-        &self.pending
+    /// What is remembered of the candidates out, by ascending id.
+    pub(crate) fn marks(&self) -> impl Iterator<Item = &M> {
+        self.pending.iter().map(|(_, mark)| mark)
+    }
+
+    pub(crate) fn marks_mut(&mut self) -> impl Iterator<Item = &mut M> {
+        self.pending.iter_mut().map(|(_, mark)| mark)
     }
 
     /// Whether the point with this key was proposed or told before; never where all coordinates are
     /// continuous.
-    pub(super) fn has_seen(&self, key: u64) -> bool {
+    pub(crate) fn has_seen(&self, key: u64) -> bool {
         self.seen.contains(key)
     }
 
-    /// Whether nothing is left to propose.
+    /// Whether every point of the space has been proposed or told.
     pub(super) fn is_exhausted(&self, space: &Space) -> bool {
         self.seen.exhausts(space)
     }
@@ -66,27 +83,29 @@ impl Ledger {
     }
 
     /// Enters a new candidate.
-    pub(super) fn issue(&mut self, space: &Space, point: Box<[f64]>, key: u64) -> Candidate {
+    pub(super) fn issue(
+        &mut self,
+        space: &Space,
+        point: Box<[f64]>,
+        key: u64,
+        mark: M,
+    ) -> Candidate {
         let id = self.next_id;
         self.next_id += 1;
-        self.pending.push(id);
+        self.pending.push((id, mark));
         self.mark_seen(space, key);
         Candidate { id, space: space.fingerprint(), key, point }
     }
 
-    /// Takes a told candidate off the books, and returns its point and key.
-    pub(super) fn settle(
-        &mut self,
-        space: &Space,
-        candidate: Candidate,
-    ) -> Result<(Box<[f64]>, u64)> {
+    /// Takes a told candidate off the ledger.
+    pub(super) fn settle(&mut self, space: &Space, candidate: Candidate) -> Result<Settled<M>> {
         let Candidate { id, space: origin, key, point } = candidate;
         if id == Candidate::KNOWN {
             space.check(&point)?;
             let key = space.key(&point);
             self.mark_seen(space, key);
             self.told += 1;
-            return Ok((point, key));
+            return Ok(Settled { point, key, asked: None });
         }
         // Instead of checking the point, whose copy is most of a step's cost.
         if origin != space.fingerprint() {
@@ -94,27 +113,28 @@ impl Ledger {
         }
         // The common case, and any other.
         let place = match self.pending.last() {
-            Some(&last) if last == id => Ok(self.pending.len() - 1),
-            _ => self.pending.binary_search(&id),
+            Some(&(last, _)) if last == id => Ok(self.pending.len() - 1),
+            _ => self.pending.binary_search_by_key(&id, |(id, _)| *id),
         };
         let Ok(place) = place else {
-            let (kind, what) = match id < self.next_id {
-                true => (ErrorKind::Repeated, "has been told before"),
-                false => (ErrorKind::Unasked, "was never asked"),
-            };
-            return Err(Error::new(kind, format!("candidate {id} {what}")));
+            return Err(match id < self.next_id {
+                true => {
+                    Error::new(ErrorKind::Repeated, format!("candidate {id} has been told before"))
+                }
+                false => Error::new(ErrorKind::Unasked, format!("candidate {id} was never asked")),
+            });
         };
-        self.pending.remove(place);
+        let asked = self.pending.remove(place);
         self.told += 1;
-        Ok((point, key))
+        Ok(Settled { point, key, asked: Some(asked) })
     }
 
-    /// Whether a saved state holds books such as these methods keep, with room to go on.
+    /// Checks the invariants of a deserialized ledger, with headroom to count on.
     pub(super) fn is_sound(&self, space: &Space) -> bool {
-        self.next_id < ROOM
-            && self.told < ROOM
-            && self.pending.is_sorted_by(|a, b| a < b)
-            && self.pending.last().is_none_or(|&last| last < self.next_id)
+        self.next_id < ID_HEADROOM
+            && self.told < ID_HEADROOM
+            && self.pending.is_sorted_by(|a, b| a.0 < b.0)
+            && self.pending.last().is_none_or(|(last, _)| *last < self.next_id)
             && self.seen.is_sound(space)
     }
 

@@ -1,30 +1,39 @@
 //! The algorithms, each a pure ask/tell state machine: no clock, threads, files or printing inside.
 //!
-//! - [`auto`]: a portfolio that looks at the objective and chooses among the others
 //! - [`racos`]: RACOS, SRACOS and RACE-CARS, which share one state machine
 //! - [`cma_es`]: CMA-ES and its separable variant, with restarts
 //! - [`differential_evolution`]: best/1/bin, rand/1/bin and L-SHADE
 //! - [`zo_adam`]: descent on estimated gradients
 //! - [`quasi_random`]: a scrambled Halton sequence
 //! - [`random_search`]: uniform draws
+//! - [`embedding`]: a search of random subspaces, by any of the others
 //!
-//! The manners of all of them are in [`Optimizer`]; what they share in keeping them is the
-//! private module `ledger`, and saving is in `saved`.
+//! `auto`, the default, is a [`portfolio`](crate::portfolio) of them.
+//!
+//! All follow the contract documented on [`Optimizer`]. `registry` has a row for each; `shell` is what
+//! they share, so that an algorithm is a state with `propose` and `learn`; `settings` declares what can
+//! be set.
 
-mod algorithm;
-pub mod auto;
 pub mod cma_es;
 pub mod differential_evolution;
-mod incumbent;
-mod ledger;
+pub mod embedding;
+pub(crate) mod incumbent;
+pub(crate) mod ledger;
+pub(crate) mod nested;
 pub mod quasi_random;
 pub mod racos;
 pub mod random_search;
-mod saved;
+mod registry;
+pub(crate) mod saved;
+pub(crate) mod settings;
+pub(crate) mod shell;
 pub mod zo_adam;
 
-pub use algorithm::Algorithm;
+pub use registry::Algorithm;
+pub(crate) use registry::split_outside_brackets;
 pub use saved::load;
+pub use settings::Setting;
+pub use shell::Shell;
 
 use crate::error::Result;
 use crate::outcome::{Direction, Outcome, Rank};
@@ -34,12 +43,12 @@ use serde::Serialize;
 /// A point to evaluate. It goes back to its optimizer, with the outcome, by [`Optimizer::tell`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
-    id: u64,
+    pub(crate) id: u64,
     /// The fingerprint of the space that the point is of.
-    space: u64,
+    pub(crate) space: u64,
     /// The point's key, see `Space::key_term`.
-    key: u64,
-    point: Box<[f64]>,
+    pub(crate) key: u64,
+    pub(crate) point: Box<[f64]>,
 }
 
 impl Candidate {
@@ -87,18 +96,35 @@ impl Candidate {
 
 /// The best evaluation that an optimizer has been told of.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Best<'a> {
     /// The encoded point.
     pub point: &'a [f64],
     /// Its outcome's rank: a value, or the violation of the least infeasible point.
     pub rank: Rank,
-    /// How many evaluations its value is the mean of: 1, unless the objective is known to be noisy and
-    /// the point was evaluated again.
+    /// The number of evaluations that the value is a mean of.
     pub evaluations: u64,
+}
+
+impl<'a> Best<'a> {
+    pub(crate) fn single(point: &'a [f64], rank: Rank) -> Self {
+        Best { point, rank, evaluations: 1 }
+    }
+}
+
+/// The part of the space that a search is confined to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct ShrunkRegion<'a> {
+    /// The encoded point it is centred on.
+    pub center: &'a [f64],
+    /// The share of each axis that is inside.
+    pub share: f64,
 }
 
 /// What a portfolio of algorithms did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Portfolio {
     /// Whether the objective is known to be noisy. Then the best value is the mean of the values that the
     /// best point had when it was evaluated again.
@@ -121,6 +147,7 @@ impl Portfolio {
 
 /// A decision of a portfolio.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Decision {
     /// The points asked before it.
     pub at: u64,
@@ -130,6 +157,7 @@ pub struct Decision {
 
 /// What a member of a portfolio did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct MemberAccount {
     /// The member's name.
     pub name: String,
@@ -158,7 +186,10 @@ pub struct MemberAccount {
 /// ```
 ///
 /// Any number of candidates may be out at a time; they may be told in any order, late, or never.
-pub trait Optimizer: Send {
+///
+/// The trait is sealed: optimizers are made by [`Algorithm::optimizer`] or
+/// [`Relay`](crate::Relay), so that each can be saved and restored.
+pub trait Optimizer: sealed::Sealed + std::fmt::Debug + Send {
     /// The space that is searched.
     fn space(&self) -> &Space;
 
@@ -186,22 +217,22 @@ pub trait Optimizer: Send {
     /// while no feasible one is known.
     fn best(&self) -> Option<Best<'_>>;
 
-    /// The share of each axis that the search is confined to, around a centre, where the algorithm
-    /// has such a region: `(centre, share)`.
-    fn region(&self) -> Option<(&[f64], f64)> {
-        None
-    }
+    /// The region that the search is confined to, where the algorithm has one.
+    fn region(&self) -> Option<ShrunkRegion<'_>>;
+
+    /// Whether the next ask or tell may take milliseconds, so that a caller should let others go on.
+    fn is_heavy(&self) -> bool;
 
     /// Whether the objective is known to be noisy. Then the best value is a mean, see
     /// [`Best::evaluations`], and may get worse as the best point is evaluated again.
-    fn is_noisy(&self) -> bool {
-        false
-    }
+    fn is_noisy(&self) -> bool;
 
     /// What a portfolio of algorithms did, and why; `None` for a single algorithm.
-    fn portfolio(&self) -> Option<Portfolio> {
-        None
-    }
+    fn portfolio(&self) -> Option<Portfolio>;
+
+    /// The best point, if it is this one, was re-evaluated and has this rank now.
+    #[doc(hidden)]
+    fn revise(&mut self, point: &[f64], rank: Rank);
 
     /// The whole state, random generator included, as bytes that [`load`] takes back. A restored
     /// optimizer goes on exactly as this one would have.
@@ -213,38 +244,6 @@ pub trait Optimizer: Send {
     }
 }
 
-impl<T: Optimizer + ?Sized> Optimizer for Box<T> {
-    fn space(&self) -> &Space {
-        (**self).space()
-    }
-    fn name(&self) -> &'static str {
-        (**self).name()
-    }
-    fn ask(&mut self) -> Option<Candidate> {
-        (**self).ask()
-    }
-    fn tell(&mut self, candidate: Candidate, outcome: Outcome) -> Result<()> {
-        (**self).tell(candidate, outcome)
-    }
-    fn told(&self) -> u64 {
-        (**self).told()
-    }
-    fn pending(&self) -> usize {
-        (**self).pending()
-    }
-    fn best(&self) -> Option<Best<'_>> {
-        (**self).best()
-    }
-    fn region(&self) -> Option<(&[f64], f64)> {
-        (**self).region()
-    }
-    fn is_noisy(&self) -> bool {
-        (**self).is_noisy()
-    }
-    fn portfolio(&self) -> Option<Portfolio> {
-        (**self).portfolio()
-    }
-    fn save(&self) -> Vec<u8> {
-        (**self).save()
-    }
+mod sealed {
+    pub trait Sealed {}
 }

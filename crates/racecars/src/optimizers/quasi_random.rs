@@ -9,15 +9,18 @@
 //! The other coordinates are uniform draws. Evenness in that many needs more points than anyone can
 //! pay for: in the base of the 50th prime, 229, some 200 points only just fill one coordinate.
 
-use super::incumbent::Incumbent;
 use super::ledger::Ledger;
-use super::{Best, Candidate, Optimizer, saved};
-use crate::classify::Sample;
+use super::settings::settings;
+use super::shell::{Proposal, Search, Setup, Told, Tools};
 use crate::error::Result;
-use crate::outcome::Outcome;
 use crate::random::Random;
 use crate::space::Space;
 use serde::{Deserialize, Serialize};
+
+settings! {
+    /// Quasi-random search has no settings.
+    pub struct QuasiRandom {}
+}
 
 /// The coordinates that follow the Halton sequence.
 const HALTON: usize = 50;
@@ -25,116 +28,63 @@ const HALTON: usize = 50;
 /// The digits of a coordinate resolve at least this many cells.
 const CELLS: f64 = (1u64 << 40) as f64;
 
-/// Points of a scrambled Halton sequence; in a discrete space without repeats.
-pub struct QuasiRandom {
-    space: Space,
-    state: State,
-    /// A function of the state's seed.
-    sequence: Sequence,
-    /// The buffer of the last point told, for the next one asked.
-    spare: Option<Box<[f64]>>,
-}
-
-#[derive(Serialize, Deserialize)]
-pub(super) struct State {
+/// Points of a scrambled Halton sequence; in a space with discrete coordinates without repeats.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct QuasiRandomSearch {
     seed: u64,
     /// The place in the sequence.
     next: u64,
-    random: Random,
-    ledger: Ledger,
-    best: Incumbent,
+    /// A function of the seed.
+    #[serde(skip)]
+    sequence: Sequence,
 }
 
-impl QuasiRandom {
-    /// A search that is a function of the seed.
-    pub fn new(space: &Space, seed: u64) -> Self {
-        let mut random = Random::new(seed);
-        let seed = random.bits();
-        QuasiRandom {
-            space: space.clone(),
-            state: State {
-                seed,
-                next: 0,
-                random,
-                ledger: Ledger::default(),
-                best: Incumbent::default(),
-            },
-            sequence: Sequence::new(space.dimension(), seed),
-            spare: None,
-        }
-    }
-
-    pub(super) fn restore(space: Space, state: State) -> Result<Self> {
-        let is_sound =
-            state.random.is_alive() && state.ledger.is_sound(&space) && state.best.is_sound(&space);
-        if !is_sound {
-            return Err(saved::unsound());
-        }
-        let sequence = Sequence::new(space.dimension(), state.seed);
-        Ok(QuasiRandom { space, state, sequence, spare: None })
+impl QuasiRandomSearch {
+    pub(super) fn new(_: Setup<'_>, random: &mut Random) -> Self {
+        QuasiRandomSearch { seed: random.bits(), next: 0, sequence: Sequence::default() }
     }
 }
 
-impl Optimizer for QuasiRandom {
-    fn space(&self) -> &Space {
-        &self.space
-    }
+impl Search for QuasiRandomSearch {
+    type Mark = ();
 
-    fn name(&self) -> &'static str {
-        "quasi-random"
-    }
-
-    fn ask(&mut self) -> Option<Candidate> {
-        let State { next, random, ledger, .. } = &mut self.state;
-        if ledger.is_exhausted(&self.space) {
-            return None;
-        }
-        let mut point = (self.spare.take())
-            .unwrap_or_else(|| vec![0.0; self.space.dimension()].into_boxed_slice());
-        for (i, x) in point.iter_mut().enumerate() {
-            let axis = self.space.axis(i);
-            *x = match self.sequence.coordinates.get(i) {
-                Some(coordinate) => axis.at(coordinate.share(*next)),
-                None => axis.draw(random),
-            };
-        }
-        *next = next.wrapping_add(1);
-        let mut key = self.space.key(&point);
-        if ledger.has_seen(key) {
-            key = ledger.draw(&self.space, random, &mut point)?;
-        }
-        Some(ledger.issue(&self.space, point, key))
-    }
-
-    fn tell(&mut self, candidate: Candidate, outcome: Outcome) -> Result<()> {
-        let (point, key) = self.state.ledger.settle(&self.space, candidate)?;
-        let rank = outcome.rank();
-        self.spare = self.state.best.offer(Sample { point, rank, key });
+    fn prepare(&mut self, space: &Space, _: usize) -> Result<()> {
+        self.sequence = Sequence::new(space.dimension(), self.seed);
         Ok(())
     }
 
-    fn told(&self) -> u64 {
-        self.state.ledger.told()
+    fn propose(&mut self, tools: &mut Tools<'_, ()>) -> Option<Proposal<()>> {
+        let mut point = tools.buffer();
+        let (key, _) = tools.unseen(1, &mut point, |tools, _, point| {
+            for (i, x) in point.iter_mut().enumerate() {
+                let axis = tools.space.axis(i);
+                *x = match self.sequence.coordinates.get(i) {
+                    Some(coordinate) => axis.at(coordinate.share(self.next)),
+                    None => axis.draw(tools.random),
+                };
+            }
+            self.next = self.next.wrapping_add(1);
+            Some((tools.space.key(point), ()))
+        })?;
+        Some(Proposal { point, key, mark: () })
     }
 
-    fn pending(&self) -> usize {
-        self.state.ledger.pending()
+    fn learn(&mut self, told: Told<()>, _: &mut Tools<'_, ()>) -> Result<Option<Box<[f64]>>> {
+        Ok(Some(told.sample.point))
     }
 
-    fn best(&self) -> Option<Best<'_>> {
-        self.state.best.best()
-    }
-
-    fn save(&self) -> Vec<u8> {
-        saved::save(self.name(), &self.space, &self.state)
+    fn is_sound(&self, _: &Space, _: &Ledger<()>) -> Result<bool> {
+        Ok(true)
     }
 }
 
 /// The scrambled Halton sequence.
+#[derive(Debug, Default)]
 struct Sequence {
     coordinates: Vec<Coordinate>,
 }
 
+#[derive(Debug)]
 struct Coordinate {
     base: u64,
     /// The permutations of the first, second, ... digit, one after the other.
@@ -185,10 +135,15 @@ fn primes() -> impl Iterator<Item = u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::optimizers::load;
+    use crate::optimizers::{Algorithm, Candidate, Optimizer, load};
+    use crate::outcome::Outcome;
+
+    fn search(space: &Space, seed: u64) -> Box<dyn Optimizer> {
+        Algorithm::quasi_random().optimizer(space, None, seed).unwrap()
+    }
 
     fn points(space: &Space, count: usize, seed: u64) -> Vec<Candidate> {
-        let mut search = QuasiRandom::new(space, seed);
+        let mut search = search(space, seed);
         (0..count).map_while(|_| search.ask()).collect()
     }
 
@@ -227,7 +182,7 @@ mod tests {
         };
         let (mut quasi, mut uniform) = (0.0, 0.0);
         for seed in 0..20 {
-            let mut search = QuasiRandom::new(&space, seed);
+            let mut search = search(&space, seed);
             quasi += error_of(&mut |p| p.copy_from_slice(search.ask().unwrap().point()));
             let mut random = Random::new(seed);
             uniform += error_of(&mut |p| space.draw(&mut random, p));
@@ -263,7 +218,7 @@ mod tests {
     #[test]
     fn a_restored_search_goes_on_in_many_dimensions() {
         let space = Space::cube(1000, -1.0, 1.0).unwrap();
-        let mut search = QuasiRandom::new(&space, 1);
+        let mut search = search(&space, 1);
         for i in 0..10 {
             let candidate = search.ask().unwrap();
             search.tell(candidate, Outcome::from(f64::from(i))).unwrap();

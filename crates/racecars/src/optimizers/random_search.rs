@@ -1,91 +1,35 @@
 //! Random search: uniform draws from the space, the yardstick that everything must beat.
 
-use super::incumbent::Incumbent;
 use super::ledger::Ledger;
-use super::{Best, Candidate, Optimizer, saved};
-use crate::classify::Sample;
+use super::settings::settings;
+use super::shell::{Proposal, Search, Told, Tools};
 use crate::error::Result;
-use crate::outcome::Outcome;
-use crate::random::Random;
 use crate::space::Space;
 use serde::{Deserialize, Serialize};
 
-/// Uniform draws from the space; in a discrete one without repeats.
-pub struct RandomSearch {
-    space: Space,
-    state: State,
-    /// The buffer of the last point told, for the next one asked.
-    spare: Option<Box<[f64]>>,
+settings! {
+    /// Random search has no settings.
+    pub struct RandomSearch {}
 }
 
-#[derive(Serialize, Deserialize)]
-pub(super) struct State {
-    random: Random,
-    ledger: Ledger,
-    best: Incumbent,
-}
+/// Uniform draws; in a space with discrete coordinates without repeats.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct UniformSearch;
 
-impl RandomSearch {
-    /// A search that is a function of the seed.
-    pub fn new(space: &Space, seed: u64) -> Self {
-        RandomSearch {
-            space: space.clone(),
-            state: State {
-                random: Random::new(seed),
-                ledger: Ledger::default(),
-                best: Incumbent::default(),
-            },
-            spare: None,
-        }
+impl Search for UniformSearch {
+    type Mark = ();
+
+    fn propose(&mut self, tools: &mut Tools<'_, ()>) -> Option<Proposal<()>> {
+        let mut point = tools.buffer();
+        let key = tools.draw(&mut point)?;
+        Some(Proposal { point, key, mark: () })
     }
 
-    pub(super) fn restore(space: Space, state: State) -> Result<Self> {
-        let is_sound =
-            state.random.is_alive() && state.ledger.is_sound(&space) && state.best.is_sound(&space);
-        if !is_sound {
-            return Err(saved::unsound());
-        }
-        Ok(RandomSearch { space, state, spare: None })
-    }
-}
-
-impl Optimizer for RandomSearch {
-    fn space(&self) -> &Space {
-        &self.space
+    fn learn(&mut self, told: Told<()>, _: &mut Tools<'_, ()>) -> Result<Option<Box<[f64]>>> {
+        Ok(Some(told.sample.point))
     }
 
-    fn name(&self) -> &'static str {
-        "random"
-    }
-
-    fn ask(&mut self) -> Option<Candidate> {
-        let State { random, ledger, .. } = &mut self.state;
-        let mut point = (self.spare.take())
-            .unwrap_or_else(|| vec![0.0; self.space.dimension()].into_boxed_slice());
-        let key = ledger.draw(&self.space, random, &mut point)?;
-        Some(ledger.issue(&self.space, point, key))
-    }
-
-    fn tell(&mut self, candidate: Candidate, outcome: Outcome) -> Result<()> {
-        let (point, key) = self.state.ledger.settle(&self.space, candidate)?;
-        let rank = outcome.rank();
-        self.spare = self.state.best.offer(Sample { point, rank, key });
-        Ok(())
-    }
-
-    fn told(&self) -> u64 {
-        self.state.ledger.told()
-    }
-
-    fn pending(&self) -> usize {
-        self.state.ledger.pending()
-    }
-
-    fn best(&self) -> Option<Best<'_>> {
-        self.state.best.best()
-    }
-
-    fn save(&self) -> Vec<u8> {
-        saved::save(self.name(), &self.space, &self.state)
+    fn is_sound(&self, _: &Space, _: &Ledger<()>) -> Result<bool> {
+        Ok(true)
     }
 }

@@ -1,25 +1,21 @@
 //! The saved form of an optimizer: a header with magic, version and checksum, then the algorithm's
 //! name, the space (as JSON) and the state (as postcard).
 
-use super::Optimizer;
-use super::auto::Auto;
-use super::cma_es::Cma;
-use super::differential_evolution::Evolution;
-use super::quasi_random::QuasiRandom;
-use super::racos::Racos;
-use super::random_search::RandomSearch;
-use super::zo_adam::Descent;
+use super::{Optimizer, registry};
 use crate::error::{Error, ErrorKind, Result};
 use crate::space::Space;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-/// Counters of a saved state must leave room to go on counting.
-pub(super) const ROOM: u64 = 1 << 62;
+/// Counters and ids of a saved state must be below this, so that there is room to go on counting.
+pub(crate) const ID_HEADROOM: u64 = 1 << 62;
 
 const MAGIC: &[u8; 8] = b"RACECARS";
-const VERSION: u16 = 2;
+/// The format that this version writes and reads.
+const VERSION: u16 = 3;
 /// Magic, version, checksum.
 const HEADER: usize = 8 + 2 + 4;
+/// The deepest nesting of optimizers in one another: a damaged save could nest without end.
+pub(super) const MAX_DEPTH: usize = 4;
 
 #[derive(Serialize, Deserialize)]
 struct Preamble {
@@ -52,56 +48,30 @@ impl Preamble {
 /// # Ok::<(), racecars::Error>(())
 /// ```
 pub fn load(bytes: &[u8]) -> Result<Box<dyn Optimizer>> {
-    let (preamble, rest) = open(bytes)?;
-    restore(&preamble.algorithm, preamble.space()?, rest).map_err(|error| match error.kind() {
+    load_nested(bytes, 0)
+}
+
+/// Restores an optimizer that is a part of another one, `depth` deep.
+pub(crate) fn load_nested(bytes: &[u8], depth: usize) -> Result<Box<dyn Optimizer>> {
+    if depth > MAX_DEPTH {
+        return Err(unsound());
+    }
+    let (preamble, state) = open(bytes)?;
+    let restored = registry::restore(&preamble.algorithm, preamble.space()?, state, depth);
+    restored.map_err(|error| match error.kind() {
         ErrorKind::Saved => error,
         _ => Error::saved(format!("the saved optimizer is damaged: {error}")).caused_by(error),
     })
 }
 
-/// Restores a member of a portfolio on this space.
-pub(super) fn load_race_cars(bytes: &[u8], space: &Space) -> Result<Racos> {
-    Racos::restore(space.clone(), read(member(bytes, &["race-cars"], space)?)?)
-}
-
-/// Restores a member of a portfolio on this space.
-pub(super) fn load_cma_es(bytes: &[u8], space: &Space) -> Result<Cma> {
-    Cma::restore(space.clone(), read(member(bytes, &["cma-es", "sep-cma-es"], space)?)?)
-}
-
-/// The state of a member, which must be one of these algorithms on this space: in particular not a
-/// portfolio, which a damaged save could nest without end.
-fn member<'b>(bytes: &'b [u8], algorithms: &[&str], space: &Space) -> Result<&'b [u8]> {
-    let (preamble, state) = open(bytes)?;
-    let is_sound = algorithms.contains(&preamble.algorithm.as_str()) && preamble.space()? == *space;
-    if is_sound { Ok(state) } else { Err(unsound()) }
-}
-
-fn restore(algorithm: &str, space: Space, rest: &[u8]) -> Result<Box<dyn Optimizer>> {
-    match algorithm {
-        "auto" => Ok(Box::new(Auto::restore(space, read(rest)?)?)),
-        "racos" | "sracos" | "race-cars" => Ok(Box::new(Racos::restore(space, read(rest)?)?)),
-        "cma-es" | "sep-cma-es" => Ok(Box::new(Cma::restore(space, read(rest)?)?)),
-        "de" | "de-rand" | "l-shade" => Ok(Box::new(Evolution::restore(space, read(rest)?)?)),
-        "zo-adam" => Ok(Box::new(Descent::restore(space, read(rest)?)?)),
-        "quasi-random" => Ok(Box::new(QuasiRandom::restore(space, read(rest)?)?)),
-        "random" => Ok(Box::new(RandomSearch::restore(space, read(rest)?)?)),
-        other => Err(Error::saved(format!(
-            "saved with algorithm `{other}`, which this version does not have"
-        ))),
-    }
-}
-
 /// Writes an optimizer's state.
+#[expect(clippy::expect_used, reason = "see the messages")]
 pub(super) fn save(algorithm: &str, space: &Space, state: &impl Serialize) -> Vec<u8> {
-    let preamble = Preamble {
-        algorithm: algorithm.to_string(),
-        // A space is strings and finite numbers, and a state is numbers: neither fails to serialize.
-        space: serde_json::to_string(space).unwrap_or_default(),
-    };
+    let space = serde_json::to_string(space).expect("a space is strings and finite numbers");
+    let preamble = Preamble { algorithm: algorithm.to_string(), space };
     let mut bytes = vec![0; HEADER];
-    bytes = postcard::to_extend(&preamble, bytes).unwrap_or_default();
-    bytes = postcard::to_extend(state, bytes).unwrap_or_default();
+    bytes = postcard::to_extend(&preamble, bytes).expect("a preamble is two strings");
+    bytes = postcard::to_extend(state, bytes).expect("a state is numbers in sequences");
     let checksum = crc32fast::hash(&bytes[HEADER..]);
     bytes[..8].copy_from_slice(MAGIC);
     bytes[8..10].copy_from_slice(&VERSION.to_le_bytes());
@@ -130,7 +100,7 @@ fn open(bytes: &[u8]) -> Result<(Preamble, &[u8])> {
     postcard::take_from_bytes(payload).map_err(undecodable)
 }
 
-fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     match postcard::take_from_bytes(bytes).map_err(undecodable)? {
         (state, []) => Ok(state),
         _ => Err(Error::saved("the saved optimizer has bytes after its end")),
@@ -138,7 +108,7 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
 }
 
 /// The error of a state that no optimizer could have saved.
-pub(super) fn unsound() -> Error {
+pub(crate) fn unsound() -> Error {
     Error::saved("the saved optimizer is damaged: its state contradicts itself")
 }
 

@@ -16,36 +16,40 @@
 //!
 //! Departures:
 //!
-//! - A perturbed point outside of the box is clipped, and what is left of mu u is the direction.
+//! - A perturbed point outside of the box is clipped, and the clipped mu u is the direction.
 //! - Over the budget, alpha falls linearly to 0, and mu geometrically to a thousandth; without a
-//!   budget, both fall with the root of the number of steps.
-//! - To fit ask and tell, a step is over when the iterate and any q directions are told: asking goes
-//!   on with more directions, which make up for lost ones. A failure counts as told and adds nothing.
-//!   An iterate that fails is left for the best point known.
+//!   budget, both fall with the inverse root of the number of steps.
+//! - To fit ask and tell, a step ends when the iterate and any q directions are told; until then, asking
+//!   yields more directions, which make up for lost candidates. A failed direction counts as told and
+//!   is left out of the mean. If the iterate fails, the next step starts at the best point known.
 
-use super::incumbent::Incumbent;
 use super::ledger::Ledger;
-use super::{Best, Candidate, Optimizer, saved};
+use super::saved::ID_HEADROOM;
+use super::settings::settings;
+use super::shell::{Proposal, Search, Setup, Told, Tools};
 use crate::error::{Error, Result};
-use crate::outcome::{Outcome, Rank};
 use crate::random::Random;
+use crate::sample::Sample;
 use crate::space::{Interval, Space};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
-/// Settings of ZO-Adam. `None` means: derive it.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct ZoAdam {
-    /// alpha: the scale of the first steps, as a share of each axis. 0.01.
-    pub learning_rate: Option<f64>,
-    /// mu: the length of the first perturbations, in lengths of an axis. 0.06 sqrt(n), that is 0.06
-    /// of each axis: wide enough to smooth over ripples.
-    pub smoothing: Option<f64>,
-    /// q: the directions of a gradient estimate. 10.
-    pub directions: Option<usize>,
-    /// beta1: how much of the mean gradient remains in each step. 0.9.
-    pub beta1: Option<f64>,
-    /// beta2: how much of the mean squared gradient remains in each step. 0.99.
-    pub beta2: Option<f64>,
+settings! {
+    /// Settings of ZO-Adam. What is not given is derived.
+    #[derive(Copy)]
+    pub struct ZoAdam {
+        /// alpha: the initial scale of the steps, as a share of each axis. Default: 0.01.
+        learning_rate: Option<f64>,
+        /// mu: the initial length of the perturbations, in lengths of an axis. Default: 0.06 sqrt(n),
+        /// that is 0.06 of each axis: wide enough to smooth over ripples.
+        smoothing: Option<f64>,
+        /// q: the number of directions of a gradient estimate. Default: 10.
+        directions: Option<usize>,
+        /// beta1: the decay of the mean gradient per step. Default: 0.9.
+        beta1: Option<f64>,
+        /// beta2: the decay of the mean squared gradient per step. Default: 0.99.
+        beta2: Option<f64>,
+    }
 }
 
 /// [`ZoAdam`] with every setting filled in and checked.
@@ -59,20 +63,10 @@ struct Resolved {
     budget: Option<u64>,
 }
 
-/// An optimizer by gradient descent on estimated gradients.
-pub struct Descent {
-    space: Space,
-    state: State,
-    scratch: Scratch,
-}
-
-/// Everything that a resumed run needs. Vectors of coordinates are measured in lengths of the axes.
+/// Gradient descent on estimated gradients. Vectors of coordinates are measured in lengths of the axes.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct State {
+pub(crate) struct ZoAdamSearch {
     settings: Resolved,
-    random: Random,
-    ledger: Ledger,
-    best: Incumbent,
     /// x: from 0 to 1 in every coordinate.
     iterate: Vec<f64>,
     /// m.
@@ -80,37 +74,51 @@ pub(super) struct State {
     /// v.
     square: Vec<f64>,
     /// v'.
-    greatest_square: Vec<f64>,
-    /// t.
+    max_square: Vec<f64>,
+    /// t: the steps that moved the iterate.
     steps: u64,
-    /// What is known of the step under way.
-    step: Step,
+    estimate: Estimate,
+    #[serde(skip)]
+    scratch: Scratch,
 }
 
+/// The gradient estimate of the current step.
 #[derive(Debug, Serialize, Deserialize)]
-struct Step {
+struct Estimate {
+    /// The number of estimates begun before this one. Not every one ends in a step.
+    number: u64,
     /// mu.
     smoothing: f64,
-    /// How many points have been asked for.
+    /// The number of points asked.
     asked: usize,
-    /// Those that are out, by ascending id: whether each is the iterate itself.
-    out: Vec<(u64, bool)>,
     /// The iterate's value.
     value: Option<f64>,
     /// The perturbed points told, with their values.
     perturbed: Vec<(Box<[f64]>, f64)>,
-    /// How many perturbed points failed.
+    /// The number of perturbed points that failed.
     failed: usize,
 }
 
-/// What is rebuilt at will.
+/// What is remembered of a candidate while it is out.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Query {
+    /// The number of the estimate that it belongs to.
+    estimate: u64,
+    /// Whether it is the iterate itself, and not a perturbed point.
+    is_iterate: bool,
+}
+
 #[derive(Default)]
 struct Scratch {
     gradient: Vec<f64>,
     /// A perturbed point, in lengths of the axes.
     scaled: Vec<f64>,
-    /// Buffers for points to come.
-    spare: Vec<Box<[f64]>>,
+}
+
+impl fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scratch").finish_non_exhaustive()
+    }
 }
 
 impl ZoAdam {
@@ -119,8 +127,8 @@ impl ZoAdam {
     /// runs each): alpha 0.003 to 0.2, mu 0.001 to 0.1 sqrt(n), q 1 to 20, beta2 0.3 to 0.999. No
     /// setting was good at all of them: Rastrigin and Levy gain from a greater mu, Sphere and, at
     /// n = 500, Ackley from a smaller one.
-    fn resolve(&self, space: &Space, budget: Option<u64>) -> Result<Resolved> {
-        let n = space.dimension() as f64;
+    fn resolve(&self, dimension: usize, budget: Option<u64>) -> Result<Resolved> {
+        let n = dimension as f64;
         let resolved = Resolved {
             learning_rate: self.learning_rate.unwrap_or(0.01),
             smoothing: self.smoothing.unwrap_or(0.06 * n.sqrt()),
@@ -155,12 +163,12 @@ impl Resolved {
         Ok(())
     }
 
-    /// The share of the budget that is used up.
+    /// The share of the budget that has been used.
     fn progress(told: u64, budget: u64) -> f64 {
         (told as f64 / budget.max(1) as f64).min(1.0)
     }
 
-    /// mu_t. It stays well above the rounding of coordinates.
+    /// mu_t, which stays well above the rounding of coordinates.
     fn smoothing_at(&self, told: u64, steps: u64) -> f64 {
         let share = match self.budget {
             Some(budget) => 1e-3_f64.powf(Resolved::progress(told, budget)),
@@ -179,189 +187,135 @@ impl Resolved {
     }
 }
 
-impl Descent {
-    /// A run that is a function of its arguments. Only for continuous spaces.
-    pub fn new(space: &Space, settings: &ZoAdam, budget: Option<u64>, seed: u64) -> Result<Self> {
-        require_continuous(space)?;
-        let settings = settings.resolve(space, budget)?;
-        let mut random = Random::new(seed);
-        let n = space.dimension();
-        Ok(Descent {
-            space: space.clone(),
-            state: State {
-                iterate: (0..n).map(|_| random.unit()).collect(),
-                random,
-                ledger: Ledger::default(),
-                best: Incumbent::default(),
-                mean: vec![0.0; n],
-                square: vec![0.0; n],
-                greatest_square: vec![0.0; n],
-                steps: 0,
-                step: Step {
-                    smoothing: settings.smoothing_at(0, 0),
-                    asked: 0,
-                    out: Vec::new(),
-                    value: None,
-                    perturbed: Vec::new(),
-                    failed: 0,
-                },
-                settings,
+impl ZoAdamSearch {
+    pub(crate) fn new(settings: &ZoAdam, setup: Setup<'_>, random: &mut Random) -> Result<Self> {
+        let n = setup.space.dimension();
+        let settings = settings.resolve(n, setup.budget)?;
+        Ok(ZoAdamSearch {
+            iterate: (0..n).map(|_| random.unit()).collect(),
+            mean: vec![0.0; n],
+            square: vec![0.0; n],
+            max_square: vec![0.0; n],
+            steps: 0,
+            estimate: Estimate {
+                number: 0,
+                smoothing: settings.smoothing_at(0, 0),
+                asked: 0,
+                value: None,
+                perturbed: Vec::new(),
+                failed: 0,
             },
+            settings,
             scratch: Scratch::default(),
         })
     }
 
-    /// Takes a saved state back, if it is one that this code could have written.
-    pub(super) fn restore(space: Space, state: State) -> Result<Self> {
-        require_continuous(&space)?;
-        state.settings.check()?;
-        let State { best, iterate, mean, square, greatest_square, step, .. } = &state;
-        for (point, _) in &step.perturbed {
-            space.check(point)?;
-        }
-        /// Counters with room to go on.
-        const ROOM: u64 = 1 << 62;
-        let n = space.dimension();
-        let is_square = |x: &f64| x.is_finite() && *x >= 0.0;
-        let is_sound = [iterate, mean, square, greatest_square].iter().all(|v| v.len() == n)
-            && iterate.iter().all(|x| (0.0..=1.0).contains(x))
-            && mean.iter().all(|x| x.is_finite())
-            && square.iter().chain(greatest_square).all(is_square)
-            && state.random.is_alive()
-            && state.ledger.is_sound(&space)
-            && best.is_sound(&space)
-            && state.steps < ROOM
-            && (step.asked.max(step.failed) as u64) < ROOM
-            && step.smoothing > 0.0
-            && step.smoothing.is_finite()
-            && step.value.is_none_or(f64::is_finite)
-            && step.perturbed.iter().all(|(_, value)| value.is_finite())
-            && step.out.is_sorted_by(|a, b| a.0 < b.0);
-        if !is_sound {
-            return Err(saved::unsound());
-        }
-        Ok(Descent { space, state, scratch: Scratch::default() })
-    }
-
     /// Writes a perturbed iterate.
-    fn perturb(&mut self, point: &mut [f64]) {
-        let State { random, iterate, step, .. } = &mut self.state;
+    fn perturb(&self, random: &mut Random, point: &mut [f64]) {
         random.fill_normal(point);
         let length = point.iter().map(|x| x * x).sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
-        let scale = step.smoothing / length;
-        for (x, center) in point.iter_mut().zip(iterate.iter()) {
+        let scale = self.estimate.smoothing / length;
+        for (x, center) in point.iter_mut().zip(&self.iterate) {
             *x = (center + scale * *x).clamp(0.0, 1.0);
         }
     }
 
-    /// What is told of the step under way. It ends when enough is known.
-    fn learn(&mut self, point: Box<[f64]>, rank: Rank, is_iterate: bool) {
-        let step = &mut self.state.step;
-        match rank.value() {
+    /// Learns a point of the current estimate. The step ends when enough is known. Returns the point's
+    /// buffer, unless it is kept.
+    fn learn_query(
+        &mut self,
+        sample: Sample,
+        is_iterate: bool,
+        tools: &mut Tools<'_, Query>,
+    ) -> Option<Box<[f64]>> {
+        let Sample { point, rank, .. } = sample;
+        let estimate = &mut self.estimate;
+        let left = match rank.value() {
             Some(value) if is_iterate => {
-                step.value = Some(value);
-                self.keep_buffer(point);
+                estimate.value = Some(value);
+                Some(point)
             }
-            Some(value) => step.perturbed.push((point, value)),
+            Some(value) => {
+                estimate.perturbed.push((point, value));
+                None
+            }
             None if is_iterate => {
-                self.keep_buffer(point);
-                if self.state.step.value.is_none() {
-                    self.leave_iterate();
+                if estimate.value.is_none() {
+                    self.leave_iterate(tools);
                 }
-                return;
+                return Some(point);
             }
             None => {
-                step.failed += 1;
-                self.keep_buffer(point);
+                estimate.failed += 1;
+                Some(point)
             }
+        };
+        let answered = estimate.perturbed.len() + estimate.failed;
+        if let Some(value) = estimate.value
+            && answered >= self.settings.directions
+        {
+            self.end_step(value, tools);
         }
-        let step = &self.state.step;
-        let answered = step.perturbed.len() + step.failed;
-        if let Some(value) = step.value.filter(|_| answered >= self.state.settings.directions) {
-            self.end_step(value);
-        }
+        left
     }
 
-    /// Goes on from the best point, or from a random one, since there is no value here.
-    fn leave_iterate(&mut self) {
-        let State { best, iterate, random, .. } = &mut self.state;
-        match best.sample().filter(|best| best.rank.value().is_some()) {
-            Some(best) => scale_down(&self.space, &best.point, iterate),
-            None => iterate.iter_mut().for_each(|x| *x = random.unit()),
+    /// Continues from the best point, or from a random one, since the iterate has no value.
+    fn leave_iterate(&mut self, tools: &mut Tools<'_, Query>) {
+        match tools.best.sample().filter(|best| best.rank.value().is_some()) {
+            Some(best) => scale_down(tools.space, &best.point, &mut self.iterate),
+            None => self.iterate.iter_mut().for_each(|x| *x = tools.random.unit()),
         }
-        self.begin_step(None);
+        self.begin_estimate(None, tools);
     }
 
-    /// Moves the iterate by what the step has shown.
-    fn end_step(&mut self, value: f64) {
-        if self.state.step.perturbed.is_empty() {
-            // All failed: the same again, from a value that is known.
-            return self.begin_step(Some(value));
+    /// Moves the iterate along the estimated gradient.
+    fn end_step(&mut self, value: f64, tools: &mut Tools<'_, Query>) {
+        if self.estimate.perturbed.is_empty() {
+            // All failed: new directions from the same iterate, whose value is known.
+            return self.begin_estimate(Some(value), tools);
         }
-        let n = self.space.dimension();
-        let State { settings, ledger, iterate, mean, square, greatest_square, steps, step, .. } =
-            &mut self.state;
-        let Scratch { gradient, scaled, .. } = &mut self.scratch;
+        let n = tools.space.dimension();
+        let ZoAdamSearch { settings, iterate, mean, square, max_square, estimate, scratch, .. } =
+            self;
+        let Scratch { gradient, scaled } = scratch;
         gradient.clear();
         gradient.resize(n, 0.0);
         scaled.resize(n, 0.0);
-        let count = step.perturbed.len() as f64;
-        for (point, perturbed_value) in &step.perturbed {
-            scale_down(&self.space, point, scaled);
-            // (x + mu u) - x is mu u, clipped: one more division by mu.
-            let mu = step.smoothing;
+        let count = estimate.perturbed.len() as f64;
+        for (point, perturbed_value) in &estimate.perturbed {
+            scale_down(tools.space, point, scaled);
+            // The difference of the points is mu u, clipped, and not u: so mu divides twice.
+            let mu = estimate.smoothing;
             let slope = (*perturbed_value - value) / mu * (n as f64 / mu) / count;
             for ((g, x), center) in gradient.iter_mut().zip(scaled.iter()).zip(iterate.iter()) {
                 *g += slope * (x - center);
             }
         }
-        let alpha = settings.learning_rate_at(ledger.told(), *steps);
+        let alpha = settings.learning_rate_at(tools.ledger.told(), self.steps);
         let Resolved { beta1, beta2, .. } = *settings;
-        let moments = mean.iter_mut().zip(square).zip(greatest_square);
-        for ((x, g), ((m, v), greatest)) in iterate.iter_mut().zip(gradient.iter()).zip(moments) {
-            // The squares of greater slopes overflow. What is not a number says nothing.
+        let moments = mean.iter_mut().zip(square).zip(max_square);
+        for ((x, g), ((m, v), max)) in iterate.iter_mut().zip(gradient.iter()).zip(moments) {
+            // The squares of greater slopes overflow. NaN counts as no slope.
             let g = if g.is_nan() { 0.0 } else { g.clamp(-1e150, 1e150) };
             *m = beta1 * *m + (1.0 - beta1) * g;
             *v = beta2 * *v + (1.0 - beta2) * g * g;
-            *greatest = greatest.max(*v);
-            *x = (*x - alpha * *m / (greatest.sqrt() + f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+            *max = max.max(*v);
+            *x = (*x - alpha * *m / (max.sqrt() + f64::MIN_POSITIVE)).clamp(0.0, 1.0);
         }
-        *steps += 1;
-        self.begin_step(None);
+        self.steps += 1;
+        self.begin_estimate(None, tools);
     }
 
-    fn begin_step(&mut self, value: Option<f64>) {
-        let State { settings, ledger, steps, step, .. } = &mut self.state;
-        step.smoothing = settings.smoothing_at(ledger.told(), *steps);
-        step.asked = 0;
-        step.out.clear();
-        step.value = value;
-        step.failed = 0;
-        let mut perturbed = std::mem::take(&mut step.perturbed);
-        perturbed.drain(..).for_each(|(point, _)| self.keep_buffer(point));
-        self.state.step.perturbed = perturbed;
-    }
-
-    /// Keeps a buffer for a point to come; points told from elsewhere could otherwise pile up.
-    fn keep_buffer(&mut self, buffer: Box<[f64]>) {
-        if self.scratch.spare.len() <= self.state.ledger.pending() + self.state.settings.directions
-        {
-            self.scratch.spare.push(buffer);
-        }
-    }
-}
-
-/// Refuses a space with a discrete coordinate.
-fn require_continuous(space: &Space) -> Result<()> {
-    let is_discrete = |i: &usize| space.axis(*i).count().is_some();
-    let firsts = space.entries().iter().map(|entry| entry.range().start);
-    match firsts.into_iter().find(is_discrete) {
-        None => Ok(()),
-        Some(i) => Err(Error::setting(format!(
-            "zo-adam follows gradients, and coordinate `{}` is discrete; race-cars, sracos, racos, \
-             de, de-rand, l-shade, quasi-random and random take such coordinates",
-            space.coordinate_name(i)
-        ))),
+    /// Begins a gradient estimate at the iterate, whose value may be known. Candidates that are still
+    /// out belong to an earlier estimate from now on.
+    fn begin_estimate(&mut self, value: Option<f64>, tools: &mut Tools<'_, Query>) {
+        let estimate = &mut self.estimate;
+        estimate.perturbed.drain(..).for_each(|(point, _)| tools.keep(point));
+        estimate.number += 1;
+        estimate.smoothing = self.settings.smoothing_at(tools.ledger.told(), self.steps);
+        estimate.asked = 0;
+        estimate.value = value;
+        estimate.failed = 0;
     }
 }
 
@@ -378,7 +332,7 @@ fn scale_down(space: &Space, point: &[f64], scaled: &mut [f64]) {
     }
 }
 
-/// The reverse of [`scale_down`], in place.
+/// The inverse of [`scale_down`], in place.
 fn scale_up(space: &Space, point: &mut [f64]) {
     for entry in space.entries() {
         let range = entry.range();
@@ -387,85 +341,88 @@ fn scale_up(space: &Space, point: &mut [f64]) {
     }
 }
 
-impl Optimizer for Descent {
-    fn space(&self) -> &Space {
-        &self.space
-    }
+impl Search for ZoAdamSearch {
+    type Mark = Query;
 
-    fn name(&self) -> &'static str {
-        "zo-adam"
-    }
-
-    fn ask(&mut self) -> Option<Candidate> {
-        let mut point = (self.scratch.spare.pop())
-            .unwrap_or_else(|| vec![0.0; self.space.dimension()].into_boxed_slice());
-        // The iterate first, and again each time that q more were asked and it is still not known.
-        let State { settings, step, iterate, .. } = &mut self.state;
-        let is_iterate = step.value.is_none() && step.asked % (settings.directions + 1) == 0;
-        step.asked += 1;
+    fn propose(&mut self, tools: &mut Tools<'_, Query>) -> Option<Proposal<Query>> {
+        let mut point = tools.buffer();
+        // The iterate first, and again after every q directions while its value is not known.
+        let Estimate { number, value, asked, .. } = &mut self.estimate;
+        let is_iterate = value.is_none() && asked.is_multiple_of(self.settings.directions + 1);
+        let mark = Query { estimate: *number, is_iterate };
+        *asked += 1;
         if is_iterate {
-            point.copy_from_slice(iterate);
+            point.copy_from_slice(&self.iterate);
         } else {
-            self.perturb(&mut point);
+            self.perturb(tools.random, &mut point);
         }
-        scale_up(&self.space, &mut point);
-        let candidate = self.state.ledger.issue(&self.space, point, 0);
-        self.state.step.out.push((candidate.id, is_iterate));
-        Some(candidate)
+        scale_up(tools.space, &mut point);
+        Some(Proposal { point, key: 0, mark })
     }
 
-    fn tell(&mut self, candidate: Candidate, outcome: Outcome) -> Result<()> {
-        let id = candidate.id;
-        let (point, key) = self.state.ledger.settle(&self.space, candidate)?;
-        let rank = outcome.rank();
-        let State { best, step, steps, iterate, .. } = &mut self.state;
-        if best.is_beaten_by(rank) {
-            best.replace(&point, rank, key);
-            // A known point is where to start, if nothing has been asked yet.
-            if id == Candidate::KNOWN && *steps == 0 && step.asked == 0 && rank.value().is_some() {
-                scale_down(&self.space, &point, iterate);
+    fn learn(
+        &mut self,
+        told: Told<Query>,
+        tools: &mut Tools<'_, Query>,
+    ) -> Result<Option<Box<[f64]>>> {
+        let Told { sample, asked, is_best } = told;
+        match asked {
+            Some((_, query)) if query.estimate == self.estimate.number => {
+                Ok(self.learn_query(sample, query.is_iterate, tools))
+            }
+            // Of an earlier estimate.
+            Some(_) => Ok(Some(sample.point)),
+            None => {
+                // The best known point is where to start, before the first ask.
+                let has_begun = self.steps > 0 || self.estimate.asked > 0;
+                if is_best && !has_begun && sample.rank.value().is_some() {
+                    scale_down(tools.space, &sample.point, &mut self.iterate);
+                }
+                Ok(Some(sample.point))
             }
         }
-        match step.out.binary_search_by_key(&id, |out| out.0) {
-            Ok(place) => {
-                let (_, is_iterate) = step.out.remove(place);
-                self.learn(point, rank, is_iterate);
-            }
-            // Of a step that is over, or a known point.
-            Err(_) => self.keep_buffer(point),
+    }
+
+    fn is_sound(&self, space: &Space, ledger: &Ledger<Query>) -> Result<bool> {
+        self.settings.check()?;
+        let ZoAdamSearch { iterate, mean, square, max_square, steps, estimate, .. } = self;
+        for (point, _) in &estimate.perturbed {
+            space.check(point)?;
         }
-        Ok(())
-    }
-
-    fn told(&self) -> u64 {
-        self.state.ledger.told()
-    }
-
-    fn pending(&self) -> usize {
-        self.state.ledger.pending()
-    }
-
-    fn best(&self) -> Option<Best<'_>> {
-        self.state.best.best()
-    }
-
-    fn save(&self) -> Vec<u8> {
-        saved::save(self.name(), &self.space, &self.state)
+        let n = space.dimension();
+        let is_square = |x: &f64| x.is_finite() && *x >= 0.0;
+        Ok([iterate, mean, square, max_square].iter().all(|v| v.len() == n)
+            && iterate.iter().all(|x| (0.0..=1.0).contains(x))
+            && mean.iter().all(|x| x.is_finite())
+            && square.iter().chain(max_square).all(is_square)
+            && *steps <= estimate.number
+            && estimate.number < ID_HEADROOM
+            && (estimate.asked.max(estimate.failed) as u64) < ID_HEADROOM
+            && estimate.smoothing > 0.0
+            && estimate.smoothing.is_finite()
+            && estimate.value.is_none_or(f64::is_finite)
+            && estimate.perturbed.iter().all(|(_, value)| value.is_finite())
+            && ledger.marks().all(|query| query.estimate <= estimate.number))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorKind;
-    use crate::optimizers::load;
+    use crate::optimizers::shell::Shell;
+    use crate::optimizers::{Algorithm, Candidate, Optimizer, load};
+    use crate::outcome::Outcome;
 
     fn bowl(point: &[f64]) -> Outcome {
         Outcome::from(point.iter().map(|x| (x - 1.0) * (x - 1.0)).sum::<f64>())
     }
 
-    fn run(space: &Space, budget: u64, seed: u64) -> Descent {
-        Descent::new(space, &ZoAdam::default(), Some(budget), seed).unwrap()
+    fn run(space: &Space, budget: u64, seed: u64) -> Shell<ZoAdamSearch> {
+        let setup = Setup { space, budget: Some(budget), seed };
+        let make = |setup: Setup<'_>, random: &mut Random| {
+            ZoAdamSearch::new(&ZoAdam::default(), setup, random)
+        };
+        Shell::new("zo-adam", setup, make).unwrap()
     }
 
     #[test]
@@ -486,15 +443,6 @@ mod tests {
     }
 
     #[test]
-    fn discrete_coordinates_are_refused_by_name() {
-        let space =
-            Space::builder().real("x", 0.0, 1.0).integers("layer", 2, 0, 3).build().unwrap();
-        let error = Descent::new(&space, &ZoAdam::default(), None, 1).err().unwrap();
-        assert_eq!(error.kind(), ErrorKind::Setting);
-        assert!(error.to_string().contains("coordinate `layer[0]` is discrete; race-cars, "));
-    }
-
-    #[test]
     fn lost_and_failed_candidates_hold_up_nothing() {
         let space = Space::cube(5, -5.0, 5.0).unwrap();
         let mut run = run(&space, 20_000, 1);
@@ -508,7 +456,8 @@ mod tests {
             };
             run.tell(candidate, outcome).unwrap();
         }
-        assert!(run.state.steps > 300, "{}", run.state.steps);
+        let steps = run.search().steps;
+        assert!(steps > 300, "{steps}");
         assert!(run.best().unwrap().rank.value().unwrap() < 1e-2);
     }
 
@@ -532,8 +481,8 @@ mod tests {
     #[test]
     fn a_restored_run_goes_on_to_the_bit() {
         let space = Space::cube(7, -5.0, 5.0).unwrap();
-        let mut straight: Box<dyn Optimizer> = Box::new(run(&space, 500, 3));
-        let mut broken: Box<dyn Optimizer> = Box::new(run(&space, 500, 3));
+        let new = || Algorithm::zo_adam().optimizer(&space, Some(500), 3).unwrap();
+        let (mut straight, mut broken) = (new(), new());
         for i in 0..500 {
             broken = load(&broken.save()).unwrap();
             let (a, b) = (straight.ask().unwrap(), broken.ask().unwrap());
@@ -554,7 +503,7 @@ mod tests {
         assert_eq!(run.ask().unwrap().point(), [1.0; 3]);
         run.tell(Candidate::known([3.0; 3]), Outcome::from(0.5)).unwrap();
         assert_eq!(run.best().unwrap().point, [3.0; 3]);
-        assert_ne!(run.state.iterate[0], 7.0 / 8.0, "under way already");
+        assert_ne!(run.search().iterate[0], 7.0 / 8.0, "the search has begun");
     }
 
     #[test]

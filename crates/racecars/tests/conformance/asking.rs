@@ -1,21 +1,13 @@
 //! What is asked: points of the space, the same for the same seed, without end in a continuum.
 
-use crate::cases::{cases, spaces};
+use crate::cases::cases;
 use crate::common::bowl;
 use racecars::{Algorithm, Outcome};
 
 #[test]
-fn the_racos_family_and_random_search_take_every_space() {
-    for name in ["race-cars", "sracos", "racos", "random"] {
-        let accepted = cases().filter(|case| case.algorithm.name() == name).count();
-        assert_eq!(accepted, spaces().len(), "{name}");
-    }
-}
-
-#[test]
 fn every_name_is_the_name_of_its_algorithm() {
     for name in Algorithm::NAMES {
-        assert_eq!(name.parse::<Algorithm>().unwrap().name(), name);
+        assert_eq!(name.parse::<Algorithm>().unwrap().name(), *name);
     }
     for case in cases() {
         let optimizer = case.optimizer(None, 1);
@@ -118,9 +110,9 @@ fn the_region_where_there_is_one_is_a_share_of_the_space_around_a_point_of_it() 
     for case in cases() {
         let mut session = case.session(2);
         session.steps(2 * case.steps());
-        if let Some((center, share)) = session.optimizer.region() {
-            case.space.check(center).unwrap();
-            assert!((0.0..=1.0).contains(&share), "{share}");
+        if let Some(region) = session.optimizer.region() {
+            case.space.check(region.center).unwrap();
+            assert!((0.0..=1.0).contains(&region.share), "{region:?}");
         }
     }
 }

@@ -63,7 +63,7 @@ fn bounds_survive_saving_to_the_bit() {
     for _ in 0..500 {
         let (a, b) = (random.normal() * 1e3, random.normal() * 1e-3);
         let space = racecars::Space::cube(2, a.min(b), a.max(b)).unwrap();
-        let optimizer = racecars::Algorithm::Random.optimizer(&space, None, 1).unwrap();
+        let optimizer = racecars::Algorithm::random().optimizer(&space, None, 1).unwrap();
         let loaded = load(&optimizer.save()).unwrap();
         assert!(*loaded.space() == space, "{space:?} became {:?}", loaded.space());
     }

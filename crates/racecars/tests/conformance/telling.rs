@@ -107,7 +107,7 @@ fn a_candidate_of_another_space_is_refused() {
         let dimension = case.space.dimension();
         for (there, offset) in [(dimension, 1e306), (dimension, -3.5), (dimension + 1, 0.0)] {
             let elsewhere = Space::cube(there, offset - 0.25, offset + f64::MAX / 16.0).unwrap();
-            let mut other = Algorithm::Random.optimizer(&elsewhere, None, 1).unwrap();
+            let mut other = Algorithm::random().optimizer(&elsewhere, None, 1).unwrap();
             let mut optimizer = case.optimizer(Some(100), 35);
             // The same number is out here too.
             let (Some(strange), Some(own)) = (other.ask(), optimizer.ask()) else { continue };

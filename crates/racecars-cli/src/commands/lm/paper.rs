@@ -1,17 +1,19 @@
 //! `racecars paper lm`: the paper's comparison on language models.
 
-use super::Which;
+use super::ModelArguments;
 use super::tune::{Search, status};
 use crate::commands::at_least_one;
 use crate::interrupt::{INTERRUPTED, on_interrupt};
 use crate::output::{print, print_json};
-use crate::progress::Progress;
+use crate::progress::ProgressDisplay;
 use anyhow::Context;
 use clap::Args;
 use racecars::Algorithm;
-use racecars_lab::paper::keep_section;
-use racecars_lm::wire::Wanted;
-use racecars_lm::{BlackBox, Comparison, Entry, PROMPT, Panel, Prompt, Task, data, tune};
+use racecars_figures::page::save_section;
+use racecars_lm::wire::EvaluateOptions;
+use racecars_lm::{
+    AlgorithmTunings, BlackBox, PROMPT, Prompt, Task, TuneComparison, UploadedExamples, data, tune,
+};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -31,7 +33,7 @@ pub(crate) struct PaperLm {
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
     #[command(flatten)]
-    which: Which,
+    which: ModelArguments,
     /// The algorithms
     #[arg(
         long,
@@ -63,11 +65,11 @@ impl PaperLm {
         let service = self.which.open()?;
         let folder = self.out.join("lm");
         let runs = (tasks.len() * self.algorithm.len()) as u64 * self.seeds;
-        let progress = Progress::new(runs * self.search.budget);
+        let progress = ProgressDisplay::new(runs * self.search.budget);
         let (mut comparisons, mut done) = (Vec::new(), 0);
         for task in &tasks {
-            let mut entries: Vec<Entry> = (self.algorithm.iter())
-                .map(|algorithm| Entry {
+            let mut entries: Vec<AlgorithmTunings> = (self.algorithm.iter())
+                .map(|algorithm| AlgorithmTunings {
                     algorithm: algorithm.to_string(),
                     tuned: Vec::new(),
                     tested: Vec::new(),
@@ -98,7 +100,7 @@ impl PaperLm {
             let budget = self.search.budget;
             let settings = self.search.settings(task.clone(), &self.algorithm[0], 0);
             let mut comparison =
-                Comparison { task: task.name.clone(), budget, settings, entries, tested: None };
+                TuneComparison { task: task.name.clone(), budget, settings, entries, tested: None };
             if let Some(count) = self.test {
                 self.test(&*service, task, count, &mut comparison)?;
             }
@@ -117,7 +119,7 @@ impl PaperLm {
         std::fs::write(&path, &page).with_context(|| format!("cannot write {}", path.display()))?;
         for comparison in &comparisons {
             let name = format!("2-lm-{}", comparison.task);
-            keep_section(&self.out, &name, &comparison.section())?;
+            save_section(&self.out, &name, &comparison.section())?;
         }
         match self.json {
             true => print_json(&comparisons)?,
@@ -132,14 +134,14 @@ impl PaperLm {
         service: &dyn BlackBox,
         task: &Task,
         count: usize,
-        comparison: &mut Comparison,
+        comparison: &mut TuneComparison,
     ) -> anyhow::Result<()> {
         let all = data::read(&data::test_file(&self.data, task)?, task)?;
         let rows: Vec<_> =
             all.iter().step_by((all.len() / count).max(1)).take(count).cloned().collect();
         let settings = self.search.settings(task.clone(), &self.algorithm[0], 0);
-        let panel = Panel::new(service, task, settings.position, &settings.base, &rows)?;
-        let wanted = Wanted { loss: settings.loss, logits: false };
+        let panel = UploadedExamples::new(service, task, settings.position, &settings.base, &rows)?;
+        let wanted = EvaluateOptions { loss: settings.loss, logits: false };
         let names = comparison.entries.iter().flat_map(|entry| {
             (0..self.seeds).map(|seed| format!("{}-{}-{seed}", task.name, entry.algorithm))
         });

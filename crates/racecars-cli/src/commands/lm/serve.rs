@@ -4,7 +4,7 @@ use super::{KEY, open};
 use crate::interrupt::on_interrupt;
 use crate::output::print;
 use clap::Args;
-use racecars_lm::wire::Limits;
+use racecars_lm::wire::ServiceLimits;
 use racecars_lm::{Server, ServerSettings, Service};
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// If the environment has RACECARS_LM_KEY, requests must carry it: `Authorization: Bearer KEY`. Ctrl-C
 /// finishes what is under way. docs/lm.md has the protocol.
 #[derive(Args)]
-pub(crate) struct Serve {
+pub(crate) struct ServeCommand {
     /// The model: a GGUF file, a folder, or the name of a fetched one (smollm2, OWNER/NAME)
     #[arg(long, value_name = "FILE|DIR|NAME")]
     model: String,
@@ -37,16 +37,16 @@ pub(crate) struct Serve {
     held_mib: u32,
 }
 
-impl Serve {
+impl ServeCommand {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let key = std::env::var(KEY).ok();
         if !self.addr.ip().is_loopback() && key.is_none() {
             eprintln!("warning: {} can be reached by others, and {KEY} is not set", self.addr);
         }
-        let limits = Limits {
+        let limits = ServiceLimits {
             request_bytes: usize::from(self.request_mib) << 20,
             held_bytes: (self.held_mib as usize) << 20,
-            ..Limits::default()
+            ..ServiceLimits::default()
         };
         let cancel = on_interrupt()?;
         let service = Arc::new(Service::new(open(&self.model)?, limits));

@@ -1,15 +1,15 @@
 //! `racecars lm tune`: a prompt for a task.
 
-use super::Which;
-use crate::commands::{algorithms, at_least_one};
+use super::ModelArguments;
+use crate::commands::{algorithm_help, at_least_one};
 use crate::interrupt::{INTERRUPTED, on_interrupt};
 use crate::output::{print, print_json, short, table};
-use crate::progress::Progress;
+use crate::progress::ProgressDisplay;
 use clap::Args;
 use racecars::Algorithm;
 use racecars_lm::{
-    Draw, Look, Loss, PROMPT, Position, ProjectionSettings, Task, TuneSettings, TuneStatus, Tuned,
-    data, tune,
+    Draw, Loss, PROMPT, Position, ProjectionSettings, PromptScores, Task, TuneSettings, TuneStatus,
+    Tuned, data, tune,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use std::process::ExitCode;
 /// the best prompt on the training texts is looked at on the development texts; the one that is best
 /// there is DIR/prompt.safetensors, for `lm eval` and `lm predict`.
 #[derive(Args)]
-pub(crate) struct Tune {
+pub(crate) struct TuneCommand {
     /// The task: sst2, yelp, agnews, rte, or a TOML file
     #[arg(long, value_name = "NAME|FILE")]
     task: String,
@@ -29,8 +29,8 @@ pub(crate) struct Tune {
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
     #[command(flatten)]
-    which: Which,
-    #[arg(long, value_name = "A", default_value = "race-cars", help = algorithms("The algorithm"))]
+    which: ModelArguments,
+    #[arg(long, value_name = "A", default_value = "race-cars", help = algorithm_help("The algorithm"))]
     algorithm: Algorithm,
     #[command(flatten)]
     search: Search,
@@ -99,7 +99,7 @@ pub(super) struct Search {
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct TuneReport<'a> {
     task: &'a str,
     algorithm: &'a str,
     seed: u64,
@@ -111,10 +111,10 @@ struct Report<'a> {
     tuned: &'a Tuned,
 }
 
-impl Tune {
+impl TuneCommand {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let search = &self.search;
-        let shrinks = matches!(self.algorithm, Algorithm::RaceCars(..));
+        let shrinks = matches!(self.algorithm, Algorithm::RaceCars(_));
         if (search.gamma.is_some() || search.rho.is_some()) && !shrinks {
             anyhow::bail!("--gamma and --rho are settings of race-cars, not of {}", self.algorithm);
         }
@@ -125,14 +125,14 @@ impl Tune {
         let folder = self.dir.clone().unwrap_or_else(|| {
             format!("lm-{}-{}-{}", settings.task.name, settings.algorithm, self.seed).into()
         });
-        let progress = Progress::new(search.budget);
+        let progress = ProgressDisplay::new(search.budget);
         let tuned = tune(&*service, &settings, &split, &folder, &cancel, |seen| {
             progress.show(seen.calls, || status(seen));
         })?;
         drop(progress);
         let prompt = folder.join(PROMPT);
         if self.json {
-            print_json(&Report {
+            print_json(&TuneReport {
                 task: &settings.task.name,
                 algorithm: &settings.algorithm,
                 seed: self.seed,
@@ -156,7 +156,7 @@ impl Tune {
 impl Search {
     /// The settings of a tuning. Only RACE-CARS has gamma and rho.
     pub(super) fn settings(&self, task: Task, algorithm: &Algorithm, seed: u64) -> TuneSettings {
-        let shrinks = matches!(algorithm, Algorithm::RaceCars(..));
+        let shrinks = matches!(algorithm, Algorithm::RaceCars(_));
         TuneSettings {
             task,
             shots: self.shots,
@@ -199,7 +199,7 @@ fn show(tuned: &Tuned) -> anyhow::Result<()> {
     print(format!("{model} on {data}: {calls} calls in {seconds:.0} s, {failures} failed\n"))?;
     let mut table =
         table(&["prompt", "calls", "train loss", "accuracy", "dev loss", "accuracy"], 1);
-    let mut row = |name: &str, look: &Look| {
+    let mut row = |name: &str, look: &PromptScores| {
         table.add_row([
             name.to_string(),
             look.calls.to_string(),

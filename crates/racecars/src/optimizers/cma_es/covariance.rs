@@ -5,7 +5,7 @@
 //! then (section B.2 of the tutorial): in between, C learns while B and D stay. All products are
 //! those of matrices, blocked and in one thread, so the order of no sum depends on anything but sizes.
 
-use super::super::saved::ROOM;
+use crate::optimizers::saved::ID_HEADROOM;
 use crate::random::Random;
 use faer::diag::DiagMut;
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -216,7 +216,7 @@ impl Covariance {
         match self {
             Covariance::Full(Full { matrix, basis, axes, stale }) => {
                 !separable
-                    && *stale < ROOM
+                    && *stale < ID_HEADROOM
                     && axes.len() == dimension
                     && matrix.len() == dimension * dimension
                     && basis.len() == matrix.len()

@@ -1,9 +1,9 @@
 //! The search distribution N(m, sigma² C) and one step of its evolution: eqs. (41) to (47) of the
 //! tutorial, with the names of its figure 6.
 
-use super::super::saved::ROOM;
 use super::covariance::{Covariance, Degenerate, Workspace, squared};
 use super::parameters::Parameters;
+use crate::optimizers::saved::ID_HEADROOM;
 use serde::{Deserialize, Serialize};
 
 /// The state that figure 6 of the tutorial carries from one generation to the next.
@@ -148,7 +148,7 @@ impl Distribution {
         vectors.iter().all(|v| v.len() == dimension && v.iter().all(|x| x.is_finite()))
             && self.sigma > 0.0
             && self.sigma.is_finite()
-            && self.generation < ROOM
+            && self.generation < ID_HEADROOM
             && self.covariance.is_sound(dimension, separable)
     }
 }

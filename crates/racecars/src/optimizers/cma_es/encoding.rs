@@ -1,53 +1,29 @@
-//! Between the box that CMA-ES works in and the points of the space.
+//! The encoding between the coordinates that CMA-ES works with and the points of the space.
 //!
-//! Every coordinate has length 1. The search itself knows no bounds; how its coordinate v becomes a
-//! point's:
+//! Every axis has length 1. The search itself is unbounded; a coordinate v of the search stands for this
+//! coordinate of a point:
 //!
 //! - *continuous*: by the smooth, periodic transformation that is the default of Hansen's `cma`
-//!   (`BoundTransform`). It is the identity inside, a parabola within a margin of either bound, and
-//!   mirrored beyond. No penalty has to be weighed against the objective, which may be of any scale;
-//!   an optimum on a bound is a smooth one; and every evaluated point is in the box.
-//! - *ordered, and booleans* (as two ordered levels): v falls into one of the cells of `0..=last`,
-//!   each of length 1 / count; on a log scale, the cells are long in proportion to their ratio.
+//!   (`BoundTransform`): the identity inside, a parabola within a margin of either bound, and
+//!   mirrored beyond. So no penalty has to be weighed against the objective, whose scale is unknown;
+//!   the objective is smooth at an optimum on a bound; and every evaluated point is in the box.
+//! - *ordered, and booleans* (as two ordered levels): the index in `0..=last` of the cell that v falls
+//!   into, each cell of length 1 / count; on a log scale, the cells shrink as their integers grow.
 //!
-//! Where the deviation gets small beside a cell, a coordinate would no longer change: CMA-ES with
-//! margin (Hamano et al. 2022) keeps the probability of leaving the cell above alpha = 1 / (n lambda).
-//! This is a simple form of it: the deviation of a discrete coordinate is scaled up, outside of C,
-//! such that a mean in the middle of its cell leaves it with probability alpha, and the mean stays
-//! between the middles of the first and the last cell.
+//! A discrete coordinate would no longer change once the deviation is small compared with a cell.
+//! CMA-ES with margin (Hamano et al. 2022) keeps the probability of leaving the cell above
+//! alpha = 1 / (n lambda). This is a simple form of it: the deviation of a discrete coordinate is scaled
+//! up, outside of C, such that samples around a mean in the middle of its cell leave the cell with
+//! probability alpha, and the mean stays between the middles of the first and the last cell.
 
-use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::space::{Axis, Interval, Space};
 
-/// How far from a bound the parabola goes, on either side, as a share of the range.
+/// The reach of the parabola on either side of a bound, as a share of the range.
 const MARGIN: f64 = 1.0 / 32.0;
 
-/// The distance of the two mirrors.
-const LENGTH: f64 = 1.0 + 2.0 * MARGIN;
-
-/// Refuses a space that has unordered coordinates.
-pub(super) fn check(space: &Space) -> Result<()> {
-    for entry in space.entries() {
-        let start = entry.range().start;
-        if let Axis::Unordered { last } = space.axis(start)
-            && last > 1.0
-        {
-            return Err(Error::setting(format!(
-                "coordinate `{}` has {} values without an order, which cma-es and sep-cma-es \
-                 cannot search; race-cars, sracos, racos, de, quasi-random and random do",
-                entry.name(),
-                last + 1.0
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// Whether any coordinate is discrete.
-pub(super) fn has_cells(space: &Space) -> bool {
-    !space.is_continuous()
-}
+/// The distance between the two mirrors, at -MARGIN and 1 + MARGIN.
+const MIRROR_DISTANCE: f64 = 1.0 + 2.0 * MARGIN;
 
 /// Fills `mean` with a uniform draw.
 pub(super) fn draw_mean(space: &Space, random: &mut Random, mean: &mut [f64]) {
@@ -55,7 +31,7 @@ pub(super) fn draw_mean(space: &Space, random: &mut Random, mean: &mut [f64]) {
     confine(space, mean);
 }
 
-/// Writes to `point` what the coordinates `v(index)` of the search stand for.
+/// Writes to `point` the point that the coordinates `v(index)` of the search stand for.
 #[inline]
 pub(super) fn decode(space: &Space, v: impl Fn(usize) -> f64, point: &mut [f64]) {
     for entry in space.entries() {
@@ -72,8 +48,8 @@ pub(super) fn decode(space: &Space, v: impl Fn(usize) -> f64, point: &mut [f64])
     }
 }
 
-/// Writes to `v` the coordinates of the search that stand for `point`, of mirror images the one
-/// nearest to `mean`; of a cell, its middle.
+/// Writes to `v` coordinates of the search that stand for `point`: among mirror images the one nearest
+/// to `mean`, for a cell its middle.
 pub(super) fn encode(space: &Space, point: &[f64], mean: &[f64], v: &mut [f64]) {
     for entry in space.entries() {
         let range = entry.range();
@@ -95,21 +71,21 @@ pub(super) fn encode(space: &Space, point: &[f64], mean: &[f64], v: &mut [f64]) 
     }
 }
 
-/// Brings the mean back: of a continuous coordinate by whole periods, into one around the box, which
-/// changes nothing; of a discrete one between the middles of the first and the last cell.
+/// Brings the mean back: a continuous coordinate by whole periods into the one around the box, which
+/// does not change the point; a discrete one between the middles of the first and the last cell.
 ///
-/// A mean beyond a mirror is left there. Stopping it at the mirror would seem tidier, and slows the
-/// search down a lot where the optimum is on a bound: the path would record steps not made.
+/// A mean beyond a mirror is left there. Stopping it at the mirror slows the search down a lot where
+/// the optimum is on a bound, since the path would record steps that the mean did not make.
 pub(super) fn confine(space: &Space, mean: &mut [f64]) {
     for entry in space.entries() {
         let range = entry.range();
         let axis = space.axis(range.start);
         match axis {
             Axis::Continuous { .. } => {
-                const LOW: f64 = -MARGIN - 0.5 * LENGTH;
+                const LOW: f64 = -MARGIN - 0.5 * MIRROR_DISTANCE;
                 for v in &mut mean[range] {
-                    if !(LOW..=LOW + 2.0 * LENGTH).contains(v) {
-                        *v = LOW + (*v - LOW).rem_euclid(2.0 * LENGTH);
+                    if !(LOW..=LOW + 2.0 * MIRROR_DISTANCE).contains(v) {
+                        *v = LOW + (*v - LOW).rem_euclid(2.0 * MIRROR_DISTANCE);
                     }
                 }
             }
@@ -121,9 +97,9 @@ pub(super) fn confine(space: &Space, mean: &mut [f64]) {
     }
 }
 
-/// Writes to `scale` by how much the deviation of each coordinate is scaled up: 1 where it is
-/// continuous, and where `deviation(index)` alone is enough. `alpha` is the probability to leave a
-/// cell from its middle.
+/// Writes to `scale` the factor by which the deviation of each coordinate is scaled up: 1 where it is
+/// continuous or `deviation(index)` alone is enough. `alpha` is the probability of leaving a cell
+/// from its middle.
 pub(super) fn margins(
     space: &Space,
     mean: &[f64],
@@ -148,19 +124,19 @@ pub(super) fn margins(
     }
 }
 
-/// From an unbounded coordinate into [0, 1].
+/// Maps an unbounded coordinate into [0, 1].
 #[inline]
 fn bend(v: f64) -> f64 {
     if (MARGIN..=1.0 - MARGIN).contains(&v) {
         return v;
     }
-    // Mirrored at -MARGIN and 1 + MARGIN, which are those of the parabolas' vertices.
-    let t = (v + MARGIN).rem_euclid(2.0 * LENGTH);
-    let t = if t > LENGTH { 2.0 * LENGTH - t } else { t };
+    // Mirrored at the vertices of the parabolas.
+    let t = (v + MARGIN).rem_euclid(2.0 * MIRROR_DISTANCE);
+    let t = if t > MIRROR_DISTANCE { 2.0 * MIRROR_DISTANCE - t } else { t };
     if t < 2.0 * MARGIN {
         t * t / (4.0 * MARGIN)
-    } else if t > LENGTH - 2.0 * MARGIN {
-        1.0 - (LENGTH - t).powi(2) / (4.0 * MARGIN)
+    } else if t > MIRROR_DISTANCE - 2.0 * MARGIN {
+        1.0 - (MIRROR_DISTANCE - t).powi(2) / (4.0 * MARGIN)
     } else {
         t - MARGIN
     }
@@ -178,8 +154,7 @@ fn unbend(x: f64) -> f64 {
     }
 }
 
-/// Where the logarithms of an axis on a log scale begin and end: each integer owns half a step on
-/// either side.
+/// The bounds of an axis on a log scale, as logarithms: each integer has half a step on either side.
 fn logarithms(from: f64, last: f64) -> (f64, f64) {
     ((from - 0.5).ln(), (from + last + 0.5).ln())
 }
@@ -215,8 +190,8 @@ fn middle(axis: Axis, index: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// Beyond which a standard normal number is with probability `p` of at most 1/2 (Abramowitz and
-/// Stegun 26.2.23, to 4.5e-4).
+/// The number that a standard normal variable exceeds with probability `p`, at most 1/2 (Abramowitz
+/// and Stegun 26.2.23, to 4.5e-4).
 fn upper_quantile(p: f64) -> f64 {
     let t = (-2.0 * p.clamp(1e-300, 0.49).ln()).sqrt();
     let above = 2.515517 + t * (0.802853 + t * 0.010328);
@@ -316,21 +291,6 @@ mod tests {
         assert!((1800..2200).contains(&left[0]) && (900..1100).contains(&left[1]), "{left:?}");
         margins(&space, &mean, |_| 0.5, 0.1, &mut scale);
         assert_eq!(scale, [1.0, 1.0]);
-    }
-
-    #[test]
-    fn unordered_coordinates_are_refused_by_name() {
-        let space = Space::builder()
-            .real("x", 0.0, 1.0)
-            .categorical("colour", ["r", "g", "b"])
-            .build()
-            .unwrap();
-        assert_eq!(
-            check(&space).unwrap_err().to_string(),
-            "coordinate `colour` has 3 values without an order, which cma-es and sep-cma-es cannot \
-             search; race-cars, sracos, racos, de, quasi-random and random do"
-        );
-        check(&mixed()).unwrap();
     }
 
     #[test]

@@ -1,23 +1,24 @@
 //! The candidates of one generation: drawn, asked, told, until lambda are told.
 //!
-//! Nothing here waits. Steps are drawn in batches, since a product of matrices costs less than as
-//! many of a matrix and a vector; whoever asks for more gets more; candidates that never come back
-//! are forgotten with the generation, or when they are too many.
+//! Asking never waits: when all columns have been asked, more are drawn. Steps are drawn in batches,
+//! since one product of two matrices costs less than a product of a matrix and a vector for each step.
+//! Candidates that never come back are forgotten with the generation, or when there are too many.
 
-use super::super::saved::ROOM;
+use crate::optimizers::saved::ID_HEADROOM;
 use crate::outcome::Rank;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Generation {
-    /// The steps y, n numbers a column.
+    /// The steps y, n numbers per column.
     steps: Vec<f64>,
     columns: Vec<Column>,
     /// No column before this one is ready.
     next: usize,
-    /// How many were told that count towards lambda.
+    /// The outcomes told that count towards lambda.
     told: usize,
-    /// How many candidates the distribution could not provide, in a discrete space.
+    /// In a space with discrete coordinates: uniform draws in place of candidates, where the
+    /// distribution yielded only points that were seen before.
     pub(super) strays: usize,
 }
 
@@ -36,9 +37,9 @@ enum Status {
     Out(u64),
     /// Told.
     Told(Rank),
-    /// Told without having been asked; it does not count towards lambda.
+    /// Told without having been asked: does not count towards lambda.
     Known(Rank),
-    /// Not to be asked.
+    /// Not to be asked: its point was seen before.
     Dropped,
 }
 
@@ -87,12 +88,12 @@ impl Generation {
         Some(index)
     }
 
-    /// Enters that a column was asked under this id.
+    /// Records that a column was asked under this id.
     pub(super) fn set_out(&mut self, index: usize, id: u64) {
         self.columns[index].status = Status::Out(id);
     }
 
-    /// The column that was asked under this id, unless it is forgotten.
+    /// The column that was asked under this id, unless it was forgotten.
     pub(super) fn find(&self, id: u64) -> Option<usize> {
         self.columns.iter().rposition(|column| column.status == Status::Out(id))
     }
@@ -102,8 +103,8 @@ impl Generation {
         self.told += 1;
     }
 
-    /// Makes room for `count` columns to be drawn: returns their steps, and a list to which their
-    /// lengths go by [`Generation::push_drawn`].
+    /// Makes room for `count` new columns: returns their steps to fill, and the list to which each
+    /// length is added by [`Generation::push_drawn`].
     pub(super) fn extend(&mut self, count: usize, n: usize) -> (&mut [f64], &mut Vec<Column>) {
         let start = self.steps.len();
         self.steps.resize(start + count * n, 0.0);
@@ -115,14 +116,14 @@ impl Generation {
     }
 
     /// Takes in a step that was not drawn from the current distribution. One that was never asked is
-    /// `known`: of these the best `most_known` are kept.
+    /// `known`: of these the best `max_known` are kept.
     pub(super) fn inject(
         &mut self,
         y: &[f64],
         length: f64,
         rank: Rank,
         known: bool,
-        most_known: usize,
+        max_known: usize,
     ) {
         if !known {
             self.steps.extend_from_slice(y);
@@ -132,7 +133,7 @@ impl Generation {
         }
         let column = Column { length, status: Status::Known(rank) };
         let others = || self.columns.iter().enumerate().filter(|(_, column)| column.is_known());
-        if others().count() < most_known {
+        if others().count() < max_known {
             self.steps.extend_from_slice(y);
             self.columns.push(column);
         } else if let Some((worst, other)) = others().max_by_key(|(_, column)| column.rank())
@@ -143,7 +144,7 @@ impl Generation {
         }
     }
 
-    /// Writes the columns that have a rank to `order`, best first; among equals, by column.
+    /// Writes the columns that have a rank to `order`, best first, ties by column.
     pub(super) fn rank(&self, order: &mut Vec<usize>) {
         order.clear();
         order.extend((0..self.columns.len()).filter(|&i| self.columns[i].rank().is_some()));
@@ -171,12 +172,12 @@ impl Generation {
         (self.next, self.told, self.strays) = (0, 0, 0);
     }
 
-    /// Whether this could be a generation of so many, `asked` candidates into the run.
+    /// Checks the invariants of a deserialized generation of an optimizer that was asked `asked` times.
     pub(super) fn is_sound(&self, n: usize, lambda: usize, asked: u64) -> bool {
         let told = self.columns.iter().filter(|column| matches!(column.status, Status::Told(_)));
         let is_possible = |column: &Column| match column.status {
             Status::Out(id) => id < asked,
-            Status::Told(rank) => rank.is_sound(),
+            Status::Told(rank) | Status::Known(rank) => rank.is_sound(),
             _ => true,
         };
         self.columns.len().checked_mul(n) == Some(self.steps.len())
@@ -186,7 +187,7 @@ impl Generation {
             && told.count() == self.told
             && self.told < lambda
             && self.next <= self.columns.len()
-            && (self.strays as u64) < ROOM
+            && (self.strays as u64) < ID_HEADROOM
     }
 }
 

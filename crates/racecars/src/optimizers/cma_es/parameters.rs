@@ -2,18 +2,18 @@
 //! "The CMA Evolution Strategy: A Tutorial", arXiv 1604.00772), and the faster learning of the
 //! separable variant (Ros and Hansen, "A simple modification in CMA-ES", 2008).
 
-/// From how many coordinates on the step size follows a shorter path.
+/// The dimension from which on the step size follows a shorter path.
 const HIGH_DIMENSION: usize = 300;
 
-/// What follows from the dimension n, the population lambda and the variant.
-#[derive(Debug, Clone, PartialEq)]
+/// The parameters, derived from the dimension n, the population lambda and the variant.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Parameters {
     pub(super) lambda: usize,
-    /// How many weights are positive.
+    /// mu: the number of positive weights.
     pub(super) mu: usize,
     /// By rank, best first: mu positive ones that sum to 1, then negative ones.
     pub(super) weights: Vec<f64>,
-    /// mu_eff: how many equally weighted candidates the positive weights are worth.
+    /// mu_eff: the number of equally weighted candidates that the positive weights amount to.
     pub(super) mu_eff: f64,
     /// c_sigma: learning rate of the step-size path.
     pub(super) c_sigma: f64,
@@ -33,10 +33,11 @@ pub(super) struct Parameters {
 
 impl Parameters {
     pub(super) fn new(dimension: usize, lambda: usize, separable: bool) -> Self {
-        /// How often C is decomposed while it is learned once over, per dimension. The tutorial
-        /// (section B.2) has 10; from 1 on there is no difference in the evaluations needed, and the
-        /// decomposition is most of the cost in hundreds of dimensions.
-        const DECOMPOSITIONS: f64 = 1.0;
+        /// Eigendecompositions of C per dimension, within the 1 / (c_1 + c_mu) generations in which
+        /// C is learned once over. The tutorial (section B.2) has 10; from 1 on there is no difference
+        /// in the evaluations needed, and the decomposition is most of the cost in hundreds of
+        /// dimensions.
+        const DECOMPOSITIONS_PER_DIMENSION: f64 = 1.0;
         const ALPHA_COV: f64 = 2.0;
         let n = dimension as f64;
         // Eq. (49).
@@ -70,7 +71,7 @@ impl Parameters {
             / ((n + 2.0).powi(2) + 0.5 * ALPHA_COV * mu_eff);
         let c_mu = c_mu.min(1.0 - c_1);
 
-        // Eqs. (50) to (52): how much the negative weights may sum to.
+        // Eqs. (50) to (52): the sum of the negative weights.
         let alpha_mu = 1.0 + c_1 / c_mu;
         let alpha_mu_eff = 1.0 + 2.0 * mu_eff_negative / (mu_eff + 2.0);
         let alpha_positive_definite = (1.0 - c_1 - c_mu) / (n * c_mu);
@@ -82,7 +83,7 @@ impl Parameters {
             w if w < 0.0 => alpha * w / sum_negative,
             _ => 0.0,
         };
-        let gap = 1.0 / (DECOMPOSITIONS * n * (c_1 + c_mu));
+        let gap = 1.0 / (DECOMPOSITIONS_PER_DIMENSION * n * (c_1 + c_mu));
         Parameters {
             lambda,
             mu,

@@ -1,43 +1,43 @@
-//! With which population and step size the next run starts: not at all different, IPOP (Auger and
-//! Hansen, "A restart CMA evolution strategy with increasing population size", 2005), or BIPOP
-//! (Hansen, "Benchmarking a bi-population CMA-ES on the BBOB-2009 function testbed", 2009).
+//! The population and the step size of the next run: those of the first run, IPOP (Auger and Hansen,
+//! "A restart CMA evolution strategy with increasing population size", 2005), or BIPOP (Hansen,
+//! "Benchmarking a bi-population CMA-ES on the BBOB-2009 function testbed", 2009).
 
-use super::super::saved::ROOM;
 use super::settings::{Resolved, Restarts};
+use crate::optimizers::saved::ID_HEADROOM;
 use crate::random::Random;
 use serde::{Deserialize, Serialize};
 
-/// The run that is on, and what the regimes have used so far.
+/// The current run, and the evaluations that each regime has used so far.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Schedule {
+pub(super) struct RestartSchedule {
     /// lambda of this run.
     pub(super) population: usize,
-    /// The first step size of this run.
+    /// The initial step size of this run.
     pub(super) sigma: f64,
     /// Runs before this one.
     pub(super) restarts: u64,
     /// Evaluations in this run.
     evaluations: u64,
-    /// Evaluations after which this run is over, where it is one of a small population.
+    /// The evaluations that this run may use, if it is one of BIPOP's small populations.
     limit: Option<u64>,
-    /// lambda of the last run that was not of a small population.
-    large: usize,
+    /// lambda of the last run with a large population.
+    large_population: usize,
     /// Evaluations of the runs before this one, by regime.
     used_large: u64,
     used_small: u64,
-    /// Evaluations of the last large run.
+    /// Evaluations of the last run with a large population.
     last_large: u64,
 }
 
-impl Schedule {
+impl RestartSchedule {
     pub(super) fn new(settings: &Resolved) -> Self {
-        Schedule {
+        RestartSchedule {
             population: settings.population,
             sigma: settings.sigma,
             restarts: 0,
             evaluations: 0,
             limit: None,
-            large: settings.population,
+            large_population: settings.population,
             used_large: 0,
             used_small: 0,
             last_large: 0,
@@ -49,26 +49,32 @@ impl Schedule {
         self.evaluations += 1;
     }
 
-    /// Whether this run has used up its share.
+    /// Whether this run has used up its share of evaluations.
     pub(super) fn is_over(&self) -> bool {
         self.limit.is_some_and(|limit| self.evaluations >= limit)
     }
 
-    /// Goes on to the next run, of a population of at most `most`.
-    pub(super) fn restart(&mut self, settings: &Resolved, most: usize, random: &mut Random) {
+    /// Advances to the next run, with a population of at most `max_population`.
+    pub(super) fn restart(
+        &mut self,
+        settings: &Resolved,
+        max_population: usize,
+        random: &mut Random,
+    ) {
         self.restarts += 1;
         let evaluations = std::mem::take(&mut self.evaluations);
         (self.population, self.sigma) = (settings.population, settings.sigma);
         if settings.restarts == Restarts::None {
             return;
         }
-        let doubled = self.large.saturating_mul(2).min(most.max(settings.population));
+        let max_population = max_population.max(settings.population);
+        let doubled = self.large_population.saturating_mul(2).min(max_population);
         if settings.restarts == Restarts::Ipop {
-            self.large = doubled;
+            self.large_population = doubled;
             self.population = doubled;
             return;
         }
-        // The first run, of the default population, counts as small: the next one is large.
+        // The first run, with the default population, counts as small, so the second one is large.
         let was_small = self.limit.take().is_some() || self.restarts == 1;
         if was_small {
             self.used_small += evaluations;
@@ -78,27 +84,28 @@ impl Schedule {
         }
         if self.used_small < self.used_large {
             // lambda_s = lambda (lambda_l / (2 lambda))^(U²), sigma_s = sigma 10^(-2 U).
-            let ratio = (self.large as f64 / (2.0 * settings.population as f64)).max(1.0);
+            let ratio =
+                (self.large_population as f64 / (2.0 * settings.population as f64)).max(1.0);
             let power = random.unit().powi(2);
             self.population = (settings.population as f64 * ratio.powf(power)).floor() as usize;
             self.sigma *= 10f64.powf(-2.0 * random.unit());
             self.limit = Some((self.last_large / 2).max(1));
         } else {
-            self.large = doubled;
+            self.large_population = doubled;
             self.population = doubled;
         }
     }
 
-    /// Whether these settings could have led here.
-    pub(super) fn is_sound(&self, settings: &Resolved, most: usize) -> bool {
-        let most = most.max(settings.population);
-        (2..=most).contains(&self.population)
-            && (settings.population..=most).contains(&self.large)
+    /// Checks the invariants of a deserialized schedule.
+    pub(super) fn is_sound(&self, settings: &Resolved, max_population: usize) -> bool {
+        let max_population = max_population.max(settings.population);
+        (2..=max_population).contains(&self.population)
+            && (settings.population..=max_population).contains(&self.large_population)
             && self.sigma > 0.0
             && self.sigma <= settings.sigma
             && [self.restarts, self.evaluations, self.used_large, self.used_small, self.last_large]
                 .iter()
-                .all(|&count| count < ROOM)
+                .all(|&count| count < ID_HEADROOM)
     }
 }
 
@@ -110,10 +117,10 @@ mod tests {
         Resolved { population: 10, sigma: 0.2, separable: false, restarts }
     }
 
-    /// The populations of the first runs, each of as many evaluations as `length` says.
+    /// The populations of the first runs, where a run with population p takes `length(p)` evaluations.
     fn populations(restarts: Restarts, runs: usize, length: impl Fn(usize) -> usize) -> Vec<usize> {
         let settings = settings(restarts);
-        let (mut schedule, mut random) = (Schedule::new(&settings), Random::new(1));
+        let (mut schedule, mut random) = (RestartSchedule::new(&settings), Random::new(1));
         (0..runs)
             .map(|_| {
                 let population = schedule.population;

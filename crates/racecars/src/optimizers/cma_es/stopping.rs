@@ -1,6 +1,6 @@
-//! When a run has converged or no longer gets ahead, so that the next one starts: section B.3 of the
-//! tutorial. Tolerances on values are relative, where the tutorial's are absolute, so that the scale
-//! of the objective does not matter.
+//! The stopping criteria that end a run and start the next one: section B.3 of the tutorial. Tolerances
+//! on values are relative, where the tutorial's are absolute, so that the scale of the objective does
+//! not matter.
 
 use super::distribution::Distribution;
 use super::parameters::Parameters;
@@ -8,59 +8,57 @@ use crate::outcome::Rank;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Why a run of CMA-ES ended and the next one started.
+/// Why a run of CMA-ES ended and the next one started. The tutorial's names, where it has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum Stop {
-    /// TolFun: the values of the last generation, and the best of the last 10 + 30 n / lambda, are
-    /// the same but for rounding.
-    Values,
-    /// TolX: the deviation is 10^-12 of the first one in every coordinate.
-    Narrow,
-    /// TolXUp: the deviation is 10^4 times the first one.
-    Wide,
-    /// ConditionCov: the condition number of the covariance matrix is above 10^14, or it is no longer
-    /// positive definite.
-    Condition,
-    /// NoEffectAxis: a tenth of a deviation along a principal axis does not change the mean.
-    Axis,
-    /// NoEffectCoord: a fifth of a deviation of some coordinate does not change the mean.
-    Coordinate,
-    /// Stagnation: the best and the median values of the latest generations are not below those of
-    /// earlier ones.
+pub(super) enum Stop {
+    /// The values of the last generation, and the best values of the last 10 + 30 n / lambda
+    /// generations, are equal up to rounding.
+    TolFun,
+    /// The deviation is below 10^-12 of the initial one in every coordinate.
+    TolX,
+    /// The deviation is above 10^4 times the initial one.
+    TolXUp,
+    /// The condition number of the covariance matrix is above 10^14, or the matrix is no longer positive
+    /// definite.
+    ConditionCov,
+    /// A tenth of a deviation along a principal axis does not change the mean.
+    NoEffectAxis,
+    /// A fifth of the deviation of some coordinate does not change the mean.
+    NoEffectCoord,
+    /// The best and the median values of the latest generations are not below those of earlier ones.
     Stagnation,
-    /// Every evaluation failed, for several generations.
+    /// Every evaluation failed for [`MAX_FAILED_GENERATIONS`].
     Failures,
-    /// In a discrete space: the distribution hardly proposes anything that was not seen before.
-    Seen,
-    /// A run with a small population used up its share of evaluations.
-    Share,
+    /// In a space with discrete coordinates: most points drawn were seen before.
+    Repeats,
+    /// BIPOP: a run with a small population used up its share of the evaluations.
+    BudgetShare,
 }
 
-/// What the criteria remember of a run.
+/// The values of a run that the criteria look at.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct History {
-    /// The best and the median value of the latest generations that had such.
+pub(super) struct ValueHistory {
+    /// The best and the median value of the latest generations that have both.
     values: VecDeque<(f64, f64)>,
-    /// How far the best and the median value of one generation have been apart, at most.
+    /// The largest difference between the best and the median value of one generation.
     spread: f64,
-    /// The worst value of the last generation, where it had one.
+    /// The worst value of the last generation, if all its points had values.
     worst: Option<f64>,
     /// Generations in a row in which every evaluation failed.
     failed: u32,
 }
 
-/// Generations of failures alone that end a run.
-const MOST_FAILED: u32 = 10;
+/// Generations in a row without a single success after which a run ends.
+const MAX_FAILED_GENERATIONS: u32 = 10;
 
-/// The longest stretch of generations that is looked at for stagnation.
-const LONGEST: usize = 20_000;
+/// The most generations that are looked at for stagnation.
+const MAX_STAGNATION_WINDOW: usize = 20_000;
 
-impl History {
+impl ValueHistory {
     /// Takes in a generation whose evaluations all failed.
     pub(super) fn push_failed(&mut self) -> Option<Stop> {
         self.failed += 1;
-        (self.failed >= MOST_FAILED).then_some(Stop::Failures)
+        (self.failed >= MAX_FAILED_GENERATIONS).then_some(Stop::Failures)
     }
 
     /// Takes in the best, the median and the worst rank of a generation.
@@ -73,18 +71,18 @@ impl History {
         if (median - best).is_finite() {
             self.spread = self.spread.max(median - best);
         }
-        if self.values.len() > shortest.max(LONGEST) {
+        if self.values.len() > shortest.max(MAX_STAGNATION_WINDOW) {
             self.values.pop_front();
         }
     }
 
-    /// Generations that the values must stay the same for, and that stagnation takes at least.
+    /// The generations that TolFun looks at, and the fewest that stagnation looks at.
     pub(super) fn lengths(parameters: &Parameters, dimension: usize) -> (usize, usize) {
         let adapting = (30.0 * dimension as f64 / parameters.lambda as f64).ceil() as usize;
         (10 + adapting, 120 + adapting)
     }
 
-    /// Whether the run is over. `sigma` is its first step size.
+    /// Whether the run is over. `sigma` is its initial step size.
     pub(super) fn stop(
         &self,
         distribution: &Distribution,
@@ -92,40 +90,40 @@ impl History {
         sigma: f64,
     ) -> Option<Stop> {
         let n = distribution.mean.len();
-        let (flat, stagnant) = History::lengths(parameters, n);
+        let (flat, stagnant) = ValueHistory::lengths(parameters, n);
         let (least, greatest) = distribution.covariance.extremes();
         if greatest > 1e7 * least {
-            return Some(Stop::Condition);
+            return Some(Stop::ConditionCov);
         }
         if distribution.sigma * greatest > 1e4 * sigma {
-            return Some(Stop::Wide);
+            return Some(Stop::TolXUp);
         }
         if distribution.is_narrow(1e-12 * sigma) {
-            return Some(Stop::Narrow);
+            return Some(Stop::TolX);
         }
         if self.is_flat(flat) {
-            return Some(Stop::Values);
+            return Some(Stop::TolFun);
         }
         let Distribution { mean, covariance, generation, .. } = distribution;
         let has_no_effect = |i: usize| mean[i] + 0.2 * distribution.deviation(i) == mean[i];
         if (0..n).any(has_no_effect) {
-            return Some(Stop::Coordinate);
+            return Some(Stop::NoEffectCoord);
         }
         if let Some((axis, direction)) = covariance.axis((generation % n as u64) as usize) {
             let step = 0.1 * distribution.sigma * axis;
             if mean.iter().zip(direction).all(|(mean, d)| mean + step * d == *mean) {
-                return Some(Stop::Axis);
+                return Some(Stop::NoEffectAxis);
             }
         }
-        // Medians of long stretches: not every time.
+        // Medians of long stretches are costly: not in every generation.
         if generation.is_multiple_of(20) && self.is_stagnant(stagnant, *generation) {
             return Some(Stop::Stagnation);
         }
         None
     }
 
-    /// The tutorial's TolFun is 10^-12. Here it is 10^-20 of the values' spread in the run, for an
-    /// optimum of value 0, and 10^-14 of the value itself, for any other: where rounding begins.
+    /// The tutorial's TolFun is 10^-12. Here it is the greater of 10^-14 of the value itself, where
+    /// rounding begins, and, for optima of value 0, 10^-20 of the spread of the run's values.
     fn is_flat(&self, length: usize) -> bool {
         let (Some(worst), Some(&(last, _))) = (self.worst, self.values.back()) else {
             return false;
@@ -139,10 +137,11 @@ impl History {
         greatest - least <= (1e-14 * least.abs()).max(1e-20 * self.spread)
     }
 
-    /// Compares the medians of the latest and the earliest 30% of a stretch: 20% of the run, at
+    /// Compares the medians of the latest and the earliest 30% of a stretch: the last 20% of the run, at
     /// least `shortest` generations.
     fn is_stagnant(&self, shortest: usize, generation: u64) -> bool {
-        let length = ((generation / 5) as usize).clamp(shortest, shortest.max(LONGEST));
+        let length =
+            ((generation / 5) as usize).clamp(shortest, shortest.max(MAX_STAGNATION_WINDOW));
         if self.values.len() < length {
             return false;
         }
@@ -154,14 +153,14 @@ impl History {
         median(late_best) >= median(early_best) && median(late_median) >= median(early_median)
     }
 
-    /// Whether everything is a number.
+    /// Checks the invariants of a deserialized history.
     pub(super) fn is_sound(&self) -> bool {
         let are_finite = |(best, median): &(f64, f64)| best.is_finite() && median.is_finite();
         self.values.iter().all(are_finite)
             && self.spread.is_finite()
             && self.spread >= 0.0
             && self.worst.is_none_or(f64::is_finite)
-            && self.failed <= MOST_FAILED
+            && self.failed <= MAX_FAILED_GENERATIONS
     }
 }
 
@@ -184,9 +183,9 @@ mod tests {
         Distribution::new(vec![0.5; 2], sigma, false)
     }
 
-    /// A history of these values as the best, the median one above.
-    fn history(values: impl Iterator<Item = f64>) -> History {
-        let mut history = History::default();
+    /// A history with these best values, and medians that are greater by 1.
+    fn history(values: impl Iterator<Item = f64>) -> ValueHistory {
+        let mut history = ValueHistory::default();
         let rank = |value: f64| Outcome::from(value).rank();
         for value in values {
             history.push(rank(value), rank(value + 1.0), rank(value + 2.0), 130);
@@ -194,7 +193,7 @@ mod tests {
         history
     }
 
-    fn stop(history: &History, distribution: &Distribution) -> Option<Stop> {
+    fn stop(history: &ValueHistory, distribution: &Distribution) -> Option<Stop> {
         history.stop(distribution, &parameters(), 0.2)
     }
 
@@ -206,31 +205,31 @@ mod tests {
 
     #[test]
     fn step_sizes_end_a_run() {
-        let history = History::default();
-        assert_eq!(stop(&history, &distribution(1e-14)), Some(Stop::Narrow));
-        assert_eq!(stop(&history, &distribution(1e5)), Some(Stop::Wide));
-        let history = History::default();
+        let history = ValueHistory::default();
+        assert_eq!(stop(&history, &distribution(1e-14)), Some(Stop::TolX));
+        assert_eq!(stop(&history, &distribution(1e5)), Some(Stop::TolXUp));
+        let history = ValueHistory::default();
         let narrow = distribution(1e-16);
-        assert_eq!(history.stop(&narrow, &parameters(), 1e-6), Some(Stop::Coordinate));
+        assert_eq!(history.stop(&narrow, &parameters(), 1e-6), Some(Stop::NoEffectCoord));
     }
 
     #[test]
     fn values_that_stay_end_a_run() {
-        let mut flat = History::default();
+        let mut flat = ValueHistory::default();
         let rank = Outcome::from(3.0).rank();
         for _ in 0..20 {
             assert_eq!(stop(&flat, &distribution(0.2)), None);
             flat.push(rank, rank, rank, 130);
         }
-        assert_eq!(stop(&flat, &distribution(0.2)), Some(Stop::Values));
+        assert_eq!(stop(&flat, &distribution(0.2)), Some(Stop::TolFun));
         let stagnant = history((0..200).map(|i| f64::from(i % 7)));
         assert_eq!(stop(&stagnant, &distribution(0.2)), Some(Stop::Stagnation));
     }
 
     #[test]
     fn failures_alone_end_a_run_after_some_generations() {
-        let mut history = History::default();
-        assert!((1..MOST_FAILED).all(|_| history.push_failed().is_none()));
+        let mut history = ValueHistory::default();
+        assert!((1..MAX_FAILED_GENERATIONS).all(|_| history.push_failed().is_none()));
         assert_eq!(history.push_failed(), Some(Stop::Failures));
     }
 
@@ -241,6 +240,6 @@ mod tests {
         let (mut work, step) = (Workspace::default(), [2e7, 0.0]);
         distribution.covariance.update(1.0, [(1.0, &step[..])].into_iter(), &mut work);
         distribution.covariance.refresh(1, &mut work).unwrap();
-        assert_eq!(stop(&History::default(), &distribution), Some(Stop::Condition));
+        assert_eq!(stop(&ValueHistory::default(), &distribution), Some(Stop::ConditionCov));
     }
 }

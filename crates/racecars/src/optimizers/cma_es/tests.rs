@@ -1,22 +1,36 @@
-//! CMA-ES as a whole: quality on small problems, and manners that are its own.
+//! CMA-ES as a whole: quality on small problems, restarts, injection, late and lost candidates.
 
 use super::*;
-use crate::error::ErrorKind;
-use crate::optimizers::load;
+use crate::optimizers::shell::Shell;
+use crate::optimizers::{Candidate, Optimizer, load};
+use crate::outcome::Outcome;
+
+/// The names of the two variants, and whether each is the separable one.
+const VARIANTS: [(&str, bool); 2] = [("cma-es", false), ("sep-cma-es", true)];
 
 fn sphere(x: &[f64]) -> f64 {
     x.iter().map(|x| (x - 0.2) * (x - 0.2)).sum()
 }
 
-fn cma(space: &Space, settings: CmaEs, seed: u64) -> Cma {
-    Cma::new(space, &settings, seed).unwrap()
+fn variant(
+    (name, separable): (&'static str, bool),
+    space: &Space,
+    settings: CmaEs,
+    seed: u64,
+) -> Shell<CmaEsSearch> {
+    let setup = Setup { space, budget: None, seed };
+    let make = |setup: Setup<'_>, random: &mut Random| {
+        CmaEsSearch::new(&settings, separable, setup, random)
+    };
+    Shell::new(name, setup, make).unwrap()
 }
 
-fn separable() -> CmaEs {
-    CmaEs { separable: true, ..Default::default() }
+/// CMA-ES with the full covariance matrix.
+fn cma(space: &Space, settings: CmaEs, seed: u64) -> Shell<CmaEsSearch> {
+    variant(VARIANTS[0], space, settings, seed)
 }
 
-/// Evaluates so many candidates, one after the other.
+/// Evaluates this many candidates, one after the other, and returns the best value.
 fn run(optimizer: &mut dyn Optimizer, evaluations: usize, f: impl Fn(&[f64]) -> f64) -> f64 {
     for _ in 0..evaluations {
         let Some(candidate) = optimizer.ask() else { break };
@@ -30,8 +44,8 @@ fn run(optimizer: &mut dyn Optimizer, evaluations: usize, f: impl Fn(&[f64]) -> 
 #[test]
 fn a_sphere_is_solved_to_the_last_digits() {
     let space = Space::cube(10, -10.0, 10.0).unwrap();
-    for settings in [CmaEs::default(), separable()] {
-        let best = run(&mut cma(&space, settings, 1), 5000, sphere);
+    for names in VARIANTS {
+        let best = run(&mut variant(names, &space, CmaEs::default(), 1), 5000, sphere);
         assert!(best < 1e-18, "{best}");
     }
 }
@@ -48,10 +62,10 @@ fn an_optimum_on_the_bounds_is_found() {
 fn a_flat_objective_leads_to_restarts_with_more_candidates() {
     let space = Space::cube(2, -10.0, 10.0).unwrap();
     for (restarts, population) in [(Restarts::None, 6), (Restarts::Ipop, 192)] {
-        let mut cma = cma(&space, CmaEs { restarts, ..Default::default() }, 1);
+        let mut cma = cma(&space, CmaEs::default().restarts(restarts), 1);
         run(&mut cma, 3000, |_| 1.0);
-        assert_eq!(cma.last_stop(), Some(Stop::Values));
-        assert_eq!(cma.population(), population);
+        assert_eq!(cma.search().last_stop, Some(Stop::TolFun));
+        assert_eq!(cma.search().schedule.population, population);
     }
 }
 
@@ -64,17 +78,17 @@ fn integers_booleans_and_reals_are_searched_together() {
         .boolean("b")
         .build()
         .unwrap();
-    let k = space.encode([
+    let optimum = space.encode([
         ("x", vec![0.0; 3].into()),
         ("i", vec![7i64; 3].into()),
         ("k", 30.into()),
         ("b", true.into()),
     ]);
-    let optimum = k.unwrap();
+    let optimum = optimum.unwrap();
     let f = |x: &[f64]| -> f64 { x.iter().zip(&optimum).map(|(x, o)| (x - o) * (x - o)).sum() };
-    for settings in [CmaEs::default(), separable()] {
-        let solved = (0..10).filter(|&seed| run(&mut cma(&space, settings, seed), 4000, f) < 1e-6);
-        assert!(solved.count() >= 9);
+    for names in VARIANTS {
+        let value = |seed: u64| run(&mut variant(names, &space, CmaEs::default(), seed), 4000, f);
+        assert!((0..10).filter(|&seed| value(seed) < 1e-6).count() >= 9);
     }
 }
 
@@ -89,17 +103,7 @@ fn a_discrete_space_is_exhausted_without_repeats() {
         cma.tell(candidate, Outcome::from(value)).unwrap();
     }
     assert_eq!(seen.len(), 200);
-    assert!(cma.restarts() > 0);
-}
-
-#[test]
-fn unordered_coordinates_are_refused() {
-    let space = Space::builder().categorical("c", ["a", "b", "c"]).build().unwrap();
-    for settings in [CmaEs::default(), separable()] {
-        let error = Cma::new(&space, &settings, 1).err().unwrap();
-        assert_eq!(error.kind(), ErrorKind::Setting);
-        assert!(error.to_string().contains("`c`"), "{error}");
-    }
+    assert!(cma.search().schedule.restarts > 0);
 }
 
 #[test]
@@ -109,7 +113,7 @@ fn lost_and_late_candidates_do_not_stall_it() {
     let mut random = Random::new(1);
     let mut out = Vec::new();
     for step in 0..6000 {
-        // Some thirty are out, four times the population; every fifth is lost.
+        // About thirty are out, four times the population; every fifth is lost.
         let candidate = cma.ask().unwrap();
         if step % 5 != 0 {
             out.push(candidate);
@@ -121,7 +125,8 @@ fn lost_and_late_candidates_do_not_stall_it() {
         }
     }
     assert!(cma.best().unwrap().rank.value().unwrap() < 1e-12, "{:?}", cma.best());
-    assert!(cma.state.generation.len() <= 4 * cma.population() + 30);
+    let CmaEsSearch { generation, schedule, .. } = cma.search();
+    assert!(generation.len() <= 4 * schedule.population + 30);
 }
 
 #[test]
@@ -129,7 +134,7 @@ fn failures_alone_lead_to_restarts_and_some_are_no_trouble() {
     let space = Space::cube(5, -10.0, 10.0).unwrap();
     let mut failing = cma(&space, CmaEs::default(), 1);
     run(&mut failing, 1000, |_| f64::NAN);
-    assert_eq!(failing.last_stop(), Some(Stop::Failures));
+    assert_eq!(failing.search().last_stop, Some(Stop::Failures));
     assert!(failing.best().is_none());
     let half = |x: &[f64]| if x[0] > 0.5 { f64::NAN } else { sphere(x) };
     let best = run(&mut cma(&space, CmaEs::default(), 1), 3000, half);
@@ -139,8 +144,7 @@ fn failures_alone_lead_to_restarts_and_some_are_no_trouble() {
 #[test]
 fn a_point_known_before_the_first_ask_is_the_start() {
     let space = Space::cube(20, -10.0, 10.0).unwrap();
-    let settings = CmaEs { sigma: Some(1e-3), ..Default::default() };
-    let mut cma = cma(&space, settings, 1);
+    let mut cma = cma(&space, CmaEs::default().sigma(1e-3), 1);
     for x in [5.0, 0.3, -7.0] {
         let point = vec![x; 20];
         let value = sphere(&point);
@@ -161,7 +165,8 @@ fn known_points_pull_the_search_along() {
                 cma.tell(Candidate::known(vec![0.2; 10]), Outcome::from(0.0)).unwrap();
             }
         }
-        sphere(&cma.state.distribution.mean.iter().map(|m| 20.0 * m - 10.0).collect::<Vec<_>>())
+        let mean = &cma.search().distribution.mean;
+        sphere(&mean.iter().map(|m| 20.0 * m - 10.0).collect::<Vec<_>>())
     };
     assert!(after(true) < 0.1 * after(false));
 }
@@ -169,18 +174,15 @@ fn known_points_pull_the_search_along() {
 #[test]
 fn a_restored_run_goes_on_to_the_bit() {
     let mixed = Space::builder().reals("x", 4, -5.0, 5.0).integers("i", 3, 0, 9).build().unwrap();
-    for (space, settings) in [
-        (Space::cube(6, -10.0, 10.0).unwrap(), CmaEs::default()),
-        (Space::cube(6, -10.0, 10.0).unwrap(), separable()),
-        (mixed, CmaEs::default()),
-    ] {
+    let cube = Space::cube(6, -10.0, 10.0).unwrap();
+    for (names, space) in [(VARIANTS[0], &cube), (VARIANTS[1], &cube), (VARIANTS[0], &mixed)] {
         for evaluations in [0, 1, 7, 100, 1234] {
-            let mut first = cma(&space, settings, 5);
+            let mut first = variant(names, space, CmaEs::default(), 5);
             run(&mut first, evaluations, sphere);
             // One candidate is out across the save.
             let out = first.ask().unwrap();
             let mut second = load(&first.save()).unwrap();
-            assert_eq!(second.name(), settings.resolve(&space).unwrap().name());
+            assert_eq!(second.name(), names.0);
             for optimizer in [&mut first as &mut dyn Optimizer, &mut *second] {
                 optimizer.tell(out.clone(), Outcome::from(sphere(out.point()))).unwrap();
                 run(optimizer, 500, sphere);
@@ -194,26 +196,29 @@ fn a_restored_run_goes_on_to_the_bit() {
 #[test]
 fn states_that_contradict_themselves_are_refused() {
     let space = Space::cube(3, -1.0, 1.0).unwrap();
-    let broken: [fn(&mut State); 5] = [
-        |state| state.distribution.sigma = 0.0,
-        |state| state.distribution.mean[1] = f64::NAN,
-        |state| state.distribution.mean.push(0.0),
-        |state| state.schedule.population = 1 << 40,
-        |state| state.settings.separable = true,
+    let setup = Setup { space: &space, budget: None, seed: 1 };
+    let broken: [fn(&mut CmaEsSearch); 6] = [
+        |search| search.distribution.sigma = 0.0,
+        |search| search.distribution.mean[1] = f64::NAN,
+        |search| search.distribution.mean.push(0.0),
+        |search| search.schedule.population = 1 << 40,
+        |search| search.settings.separable = true,
+        |search| search.first_ids[1] = 1,
     ];
     for breaks in broken {
-        let mut cma = cma(&space, CmaEs::default(), 1);
-        run(&mut cma, 50, sphere);
-        assert!(load(&cma.save()).is_ok());
-        breaks(&mut cma.state);
-        assert_eq!(load(&cma.save()).err().unwrap().kind(), ErrorKind::Saved);
+        let mut search =
+            CmaEsSearch::new(&CmaEs::default(), false, setup, &mut Random::new(1)).unwrap();
+        let ledger = Ledger::default();
+        assert_eq!(search.is_sound(&space, &ledger), Ok(true));
+        breaks(&mut search);
+        assert_eq!(search.is_sound(&space, &ledger), Ok(false));
     }
 }
 
 #[test]
 fn a_hundred_thousand_coordinates_are_no_trouble() {
     let space = Space::cube(100_000, -10.0, 10.0).unwrap();
-    let mut cma = cma(&space, separable(), 1);
+    let mut cma = variant(VARIANTS[1], &space, CmaEs::default(), 1);
     let first = run(&mut cma, 1, sphere);
     let later = run(&mut cma, 150, sphere);
     assert!(later < first);

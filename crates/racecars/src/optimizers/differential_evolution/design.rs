@@ -1,11 +1,11 @@
-//! The first points: a Latin hypercube (McKay, Beckman & Conover 1979). Each axis is cut into as many
+//! The initial points: a Latin hypercube (McKay, Beckman & Conover 1979). Each axis is cut into as many
 //! equal parts as there are points, and each part holds one of them.
 
 use crate::random::Random;
 use crate::space::Space;
 
-/// The axes that are filled together: as many numbers as a cache line holds.
-const TOGETHER: usize = 8;
+/// The axes that are filled in one pass over the points: one cache line of numbers.
+const AXES_PER_PASS: usize = 8;
 
 /// The points of a Latin hypercube, a function of the seed alone, in reverse order.
 pub(super) fn latin_hypercube(space: &Space, count: usize, seed: u64) -> Vec<Box<[f64]>> {
@@ -13,14 +13,14 @@ pub(super) fn latin_hypercube(space: &Space, count: usize, seed: u64) -> Vec<Box
     let mut random = Random::new(seed);
     let mut points: Vec<Box<[f64]>> = Vec::new();
     points.resize_with(count, || vec![0.0; dimension].into_boxed_slice());
-    let mut parts: [Vec<u32>; TOGETHER] = std::array::from_fn(|_| (0..count as u32).collect());
-    for first in (0..dimension).step_by(TOGETHER) {
-        let together = TOGETHER.min(dimension - first);
-        for parts in &mut parts[..together] {
+    let mut parts: [Vec<u32>; AXES_PER_PASS] = std::array::from_fn(|_| (0..count as u32).collect());
+    for first in (0..dimension).step_by(AXES_PER_PASS) {
+        let axes = AXES_PER_PASS.min(dimension - first);
+        for parts in &mut parts[..axes] {
             shuffle(parts, &mut random);
         }
         for (i, point) in points.iter_mut().enumerate() {
-            for (j, parts) in parts[..together].iter().enumerate() {
+            for (j, parts) in parts[..axes].iter().enumerate() {
                 let share = (f64::from(parts[i]) + random.unit()) / count as f64;
                 point[first + j] = space.axis(first + j).at(share);
             }

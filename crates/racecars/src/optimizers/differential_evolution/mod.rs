@@ -10,212 +10,192 @@
 //!   drawn around those that had success, and a population that shrinks over the budget.
 //!
 //! Departures, to fit ask and tell: a generation is one round of asking, not of telling, so that
-//! lost candidates hold up nothing; L-SHADE too replaces at once, where the paper waits for the end
-//! of the generation. And for small budgets the population is smaller: see
-//! [`DifferentialEvolution::population`].
+//! nothing waits for lost candidates; L-SHADE too replaces at once, where the paper waits for the end
+//! of the generation. And for small budgets the population is smaller: see the setting
+//! `population` of [`DifferentialEvolution`].
 //!
 //! A trial costs one pass over its coordinates: it is made in the candidate's buffer, which moves into
-//! the population if it wins, and otherwise becomes the buffer of a trial to come.
+//! the population if it wins, and otherwise becomes the buffer of a later trial.
 
 mod design;
-mod history;
 mod population;
 mod settings;
+mod success_history;
 mod trial;
 
-pub use settings::{DifferentialEvolution, Strategy};
+pub(crate) use settings::Strategy;
+pub use settings::{DifferentialEvolution, LShade};
 
+use super::Best;
 use super::ledger::Ledger;
-use super::{Best, Candidate, Optimizer, saved};
-use crate::classify::Sample;
+use super::shell::{Proposal, Search, Setup, Told, Tools};
 use crate::error::Result;
-use crate::outcome::Outcome;
 use crate::random::Random;
+use crate::sample::Sample;
 use crate::space::Space;
-use history::History;
 use population::Population;
 use serde::{Deserialize, Serialize};
 use settings::Resolved;
+use std::fmt;
+use success_history::SuccessHistory;
 use trial::{Recipe, Repair};
 
-/// p: L-SHADE's trials go towards one of this share of the members.
-const GOOD_SHARE: f64 = 0.11;
+/// p: the share of best members that an L-SHADE trial may move towards.
+const P_BEST_SHARE: f64 = 0.11;
 
-/// An optimizer by differential evolution.
-pub struct Evolution {
-    space: Space,
-    state: State,
+/// Differential evolution by one of the strategies.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct DeSearch {
+    settings: Resolved,
+    /// The seed of the initial points.
+    design_seed: u64,
+    /// The number of initial points that have been asked.
+    designed: usize,
+    population: Population,
+    /// F of the current generation, for best/1 and rand/1.
+    weight: f64,
+    /// L-SHADE's memory.
+    history: Option<SuccessHistory>,
+    #[serde(skip)]
     scratch: Scratch,
 }
 
-/// Everything that a resumed run needs.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct State {
-    settings: Resolved,
-    random: Random,
-    ledger: Ledger,
-    /// The seed of the first points, and how many of them have been asked for.
-    design_seed: u64,
-    designed: usize,
-    population: Population,
-    /// F of the generation under way.
-    weight: f64,
-    /// L-SHADE's memory.
-    history: Option<History>,
-    /// What is to be remembered of the candidates out, by ascending id.
-    trials: Vec<Trial>,
-}
-
-/// A candidate that is out.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Trial {
-    id: u64,
-    /// The member to be replaced; `None` for first points, and where the member is gone.
+/// What is remembered of a candidate while it is out.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Trial {
+    /// The member to be replaced; `None` for initial points, and where the member was dropped.
     target: Option<u32>,
     weight: f64,
     crossover: f64,
 }
 
-/// What is rebuilt at will.
-#[derive(Default)]
-struct Scratch {
-    /// The first points that have not been asked for, in reverse, once they are needed.
-    design: Option<Vec<Box<[f64]>>>,
-    /// Buffers for points to come.
-    spare: Vec<Box<[f64]>>,
+impl Trial {
+    /// A point that is not made against a member.
+    const UNTARGETED: Trial = Trial { target: None, weight: 0.0, crossover: 0.0 };
 }
 
-impl Evolution {
-    /// A run that is a function of its arguments.
-    pub fn new(
-        space: &Space,
+#[derive(Default)]
+struct Scratch {
+    /// The initial points that have not been asked, in reverse, once they are needed.
+    design: Option<Vec<Box<[f64]>>>,
+}
+
+impl fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scratch").finish_non_exhaustive()
+    }
+}
+
+impl DeSearch {
+    /// best/1/bin or rand/1/bin.
+    pub(crate) fn classic(
+        strategy: Strategy,
         settings: &DifferentialEvolution,
-        budget: Option<u64>,
-        seed: u64,
+        setup: Setup<'_>,
+        random: &mut Random,
     ) -> Result<Self> {
-        let settings = settings.resolve(space, budget)?;
-        let mut random = Random::new(seed);
-        Ok(Evolution {
-            space: space.clone(),
-            state: State {
-                design_seed: random.bits(),
-                designed: 0,
-                random,
-                ledger: Ledger::default(),
-                population: Population::default(),
-                weight: settings.weight.0,
-                history: (settings.strategy == Strategy::LShade).then(History::new),
-                trials: Vec::new(),
-                settings,
-            },
+        let settings = settings.resolve(strategy, setup.space.dimension(), setup.budget)?;
+        Ok(DeSearch::new(settings, None, random))
+    }
+
+    /// L-SHADE.
+    pub(crate) fn l_shade(
+        settings: &LShade,
+        setup: Setup<'_>,
+        random: &mut Random,
+    ) -> Result<Self> {
+        let settings = settings.resolve(setup.space.dimension(), setup.budget)?;
+        Ok(DeSearch::new(settings, Some(SuccessHistory::new()), random))
+    }
+
+    fn new(settings: Resolved, history: Option<SuccessHistory>, random: &mut Random) -> Self {
+        DeSearch {
+            design_seed: random.bits(),
+            designed: 0,
+            population: Population::default(),
+            weight: settings.weight.0,
+            history,
+            settings,
             scratch: Scratch::default(),
-        })
+        }
     }
 
-    /// Takes a saved state back, if it is one that this code could have written.
-    pub(super) fn restore(space: Space, state: State) -> Result<Self> {
-        let State { settings, population, history, trials, weight, .. } = &state;
-        settings.check()?;
-        for point in history.iter().flat_map(History::archive) {
-            space.check(point)?;
-        }
-        let (low, high) = settings.weight;
-        let count = population.len();
-        let is_sound = state.random.is_alive()
-            && state.ledger.is_sound(&space)
-            && population.is_sound(settings.population)
-            && population.members().iter().all(|member| member.is_sound(&space))
-            && state.designed <= settings.population
-            && (low..=high).contains(weight)
-            && history.is_some() == (settings.strategy == Strategy::LShade)
-            && history.as_ref().is_none_or(|history| history.is_sound(settings.population))
-            && trials.iter().map(|trial| &trial.id).eq(state.ledger.pending_ids())
-            && trials.iter().all(|trial| {
-                trial.target.is_none_or(|target| (target as usize) < count)
-                    && (0.0..=2.0).contains(&trial.weight)
-                    && (0.0..=1.0).contains(&trial.crossover)
-            });
-        if !is_sound {
-            return Err(saved::unsound());
-        }
-        Ok(Evolution { space, state, scratch: Scratch::default() })
-    }
-
-    /// The next of the first points. In a discrete space one that was seen is drawn anew.
-    fn next_designed(&mut self) -> Option<(Box<[f64]>, u64)> {
-        let State { settings, design_seed, designed, ledger, random, .. } = &mut self.state;
-        let space = &self.space;
-        let design = self.scratch.design.get_or_insert_with(|| {
-            let mut points = design::latin_hypercube(space, settings.population, *design_seed);
-            points.truncate(settings.population - *designed);
+    /// The next initial point. One that was seen before is replaced by a uniform draw.
+    fn propose_designed(&mut self, tools: &mut Tools<'_, Trial>) -> Option<Proposal<Trial>> {
+        let DeSearch { settings, design_seed, designed, scratch, .. } = self;
+        let design = scratch.design.get_or_insert_with(|| {
+            let count = settings.population;
+            let mut points = design::latin_hypercube(tools.space, count, *design_seed);
+            points.truncate(count - *designed);
             points
         });
         *designed += 1;
         let mut point = design.pop()?;
-        let mut key = space.key(&point);
-        if ledger.has_seen(key) {
-            key = ledger.draw(space, random, &mut point)?;
-        }
-        Some((point, key))
+        let (key, _) =
+            tools.unseen(1, &mut point, |tools, _, point| Some((tools.space.key(point), ())))?;
+        Some(Proposal { point, key, mark: Trial::UNTARGETED })
     }
 
-    /// Whose turn it is. When all have had theirs, a generation begins.
-    fn next_target(&mut self) -> usize {
-        let State { settings, random, ledger, population, weight, history, trials, .. } =
-            &mut self.state;
+    /// The next target. After the last member of a round, the next generation begins.
+    fn next_target(&mut self, tools: &mut Tools<'_, Trial>) -> usize {
+        let DeSearch { settings, population, weight, history, .. } = self;
         if let Some(target) = population.next_target() {
             return target;
         }
         if let Some(history) = history {
             history.learn();
-            population.shrink(settings.population_after(ledger.told()), |places| {
-                for trial in trials.iter_mut() {
+            population.shrink(settings.population_after(tools.ledger.told()), |places| {
+                for trial in tools.ledger.marks_mut() {
                     trial.target = trial.target.and_then(|target| places[target as usize]);
                 }
             });
-            history.shrink_archive(population.len(), random);
+            history.shrink_archive(population.len(), tools.random);
         } else {
-            *weight = random.between(settings.weight.0, settings.weight.1);
+            *weight = tools.random.between(settings.weight.0, settings.weight.1);
         }
         population.begin_round(history.is_some())
     }
 
-    /// Makes a trial against `target` in `point`; returns its F and CR, and its key.
-    fn make_trial(&mut self, target: usize, point: &mut [f64]) -> Option<(f64, f64, u64)> {
-        /// In a discrete space: trials before giving up on one that was not seen before.
+    /// A trial against `target`.
+    fn propose_trial(
+        &mut self,
+        target: usize,
+        tools: &mut Tools<'_, Trial>,
+    ) -> Option<Proposal<Trial>> {
+        /// Where points can repeat: trials before a uniform draw.
         const TRIES: usize = 8;
-        let (mut weight, mut crossover) = (0.0, 0.0);
-        let tries = if self.space.can_repeat() { TRIES } else { 1 };
-        for attempt in 0..tries {
-            (weight, crossover) = self.mix(target, point);
-            // Members that have gathered make few new points: help them by some coordinates more
-            // with each attempt.
-            let State { random, ledger, .. } = &mut self.state;
+        let mut trial = Trial { target: Some(target as u32), ..Trial::UNTARGETED };
+        let mut point = tools.buffer();
+        let (key, _) = tools.unseen(TRIES, &mut point, |tools, attempt, point| {
+            (trial.weight, trial.crossover) = self.mix(target, tools.space, tools.random, point);
+            // Members that have converged make few new points: redraw one coordinate more with each
+            // attempt.
             for _ in 0..attempt {
-                let i = random.index(point.len());
-                point[i] = self.space.axis(i).draw(random);
+                let i = tools.random.index(point.len());
+                point[i] = tools.space.axis(i).draw(tools.random);
             }
-            let key = self.space.key(point);
-            if !ledger.has_seen(key) {
-                return Some((weight, crossover, key));
-            }
-        }
-        let State { random, ledger, .. } = &mut self.state;
-        let key = ledger.draw(&self.space, random, point)?;
-        Some((weight, crossover, key))
+            Some((tools.space.key(point), ()))
+        })?;
+        Some(Proposal { point, key, mark: trial })
     }
 
     /// Mixes a trial against `target` from members, by the strategy; returns its F and CR.
-    fn mix(&mut self, target: usize, point: &mut [f64]) -> (f64, f64) {
-        let State { settings, random, population, weight, history, .. } = &mut self.state;
+    fn mix(
+        &self,
+        target: usize,
+        space: &Space,
+        random: &mut Random,
+        point: &mut [f64],
+    ) -> (f64, f64) {
+        let DeSearch { settings, population, weight, history, .. } = self;
         let members = population.members();
         let at = |index: usize| -> &[f64] { &members[index].point };
         let count = members.len();
         let recipe = if let Some(history) = history {
             let (weight, crossover) = history.draw(random);
-            let good = at(population.draw_good(GOOD_SHARE, random));
+            let good = at(population.draw_good(P_BEST_SHARE, random));
             let plus = draw_other(count, &[target], random);
-            // The subtrahend may also be one that made way.
+            // The subtrahend may also be an archived point.
             let minus = draw_other(count + history.archive().len(), &[target, plus], random);
             Recipe {
                 target: at(target),
@@ -232,7 +212,7 @@ impl Evolution {
                 Strategy::Random => draw_other(count, &[target], random),
                 _ => population.best_index(),
             };
-            // rand/1 wants three different members; for best/1, scipy lets the best take part in the
+            // rand/1 needs three different members; for best/1, scipy lets the best take part in the
             // difference.
             let taken = if settings.strategy == Strategy::Random { base } else { target };
             let plus = draw_other(count, &[target, taken], random);
@@ -248,51 +228,31 @@ impl Evolution {
                 repair: Repair::Redraw,
             }
         };
-        recipe.make(&self.space, random, point);
+        recipe.make(space, random, point);
         (recipe.weight, recipe.crossover)
     }
 
-    /// Enters a candidate, with what is to be remembered of it.
-    fn issue(
+    /// Lets a trial compete with its target; returns the loser's point, unless it is archived.
+    fn compete(
         &mut self,
-        point: Box<[f64]>,
-        key: u64,
-        target: Option<usize>,
-        (weight, crossover): (f64, f64),
-    ) -> Candidate {
-        let candidate = self.state.ledger.issue(&self.space, point, key);
-        let target = target.map(|target| target as u32);
-        self.state.trials.push(Trial { id: candidate.id, target, weight, crossover });
-        candidate
-    }
-
-    fn buffer(&mut self) -> Box<[f64]> {
-        (self.scratch.spare.pop())
-            .unwrap_or_else(|| vec![0.0; self.space.dimension()].into_boxed_slice())
-    }
-
-    /// Keeps a buffer for a point to come; points told from elsewhere could otherwise pile up.
-    fn keep_buffer(&mut self, buffer: Option<Box<[f64]>>) {
-        if self.scratch.spare.len() <= self.state.ledger.pending() {
-            self.scratch.spare.extend(buffer);
-        }
-    }
-
-    /// Lets a trial compete with its target; returns the loser's point, if it is of no more use.
-    fn compete(&mut self, sample: Sample, trial: Trial, target: usize) -> Option<Box<[f64]>> {
-        let State { population, history, random, .. } = &mut self.state;
+        sample: Sample,
+        trial: Trial,
+        target: usize,
+        random: &mut Random,
+    ) -> Option<Box<[f64]>> {
+        let DeSearch { population, history, .. } = self;
         let (old, new) = (population.rank(target), sample.rank);
         if old.beats(new) {
             return Some(sample.point);
         }
-        let left = population.replace(target, sample).point;
+        let replaced = population.replace(target, sample).point;
         match history {
             Some(history) if new.beats(old) => {
                 let gain = old.value().zip(new.value()).map(|(old, new)| old - new);
-                history.succeed(trial.weight, trial.crossover, gain);
-                history.keep(left, population.len(), random)
+                history.record(trial.weight, trial.crossover, gain);
+                history.archive_point(replaced, population.len(), random)
             }
-            _ => Some(left),
+            _ => Some(replaced),
         }
     }
 }
@@ -307,102 +267,79 @@ fn draw_other(count: usize, taken: &[usize], random: &mut Random) -> usize {
     }
 }
 
-impl Optimizer for Evolution {
-    fn space(&self) -> &Space {
-        &self.space
-    }
+impl Search for DeSearch {
+    type Mark = Trial;
 
-    fn name(&self) -> &'static str {
-        self.state.settings.strategy.name()
-    }
+    const KEEPS_BEST: bool = true;
 
-    fn ask(&mut self) -> Option<Candidate> {
-        if self.state.ledger.is_exhausted(&self.space) {
-            return None;
-        }
-        if self.state.designed < self.state.settings.population {
-            let (point, key) = self.next_designed()?;
-            return Some(self.issue(point, key, None, (0.0, 0.0)));
+    fn propose(&mut self, tools: &mut Tools<'_, Trial>) -> Option<Proposal<Trial>> {
+        if self.designed < self.settings.population {
+            return self.propose_designed(tools);
         }
         self.scratch.design = None;
-        let mut point = self.buffer();
-        if !self.state.population.is_ready() {
-            // All first points are out or lost, and hardly any is known: have more of them.
-            let State { ledger, random, .. } = &mut self.state;
-            let key = ledger.draw(&self.space, random, &mut point)?;
-            return Some(self.issue(point, key, None, (0.0, 0.0)));
+        if self.population.is_ready() {
+            let target = self.next_target(tools);
+            return self.propose_trial(target, tools);
         }
-        let target = self.next_target();
-        let (weight, crossover, key) = self.make_trial(target, &mut point)?;
-        Some(self.issue(point, key, Some(target), (weight, crossover)))
+        // All initial points are out or lost, and too few outcomes are known: ask for more points.
+        let mut point = tools.buffer();
+        let key = tools.draw(&mut point)?;
+        Some(Proposal { point, key, mark: Trial::UNTARGETED })
     }
 
-    fn tell(&mut self, candidate: Candidate, outcome: Outcome) -> Result<()> {
-        let id = candidate.id;
-        let (point, key) = self.state.ledger.settle(&self.space, candidate)?;
-        let sample = Sample { point, rank: outcome.rank(), key };
-        let trials = &mut self.state.trials;
-        // The common case, and any other; a known point is not among them.
-        let place = match trials.last() {
-            Some(last) if last.id == id => Some(trials.len() - 1),
-            _ => trials.binary_search_by_key(&id, |trial| trial.id).ok(),
-        };
-        let trial = place.map(|place| trials.remove(place));
-        let target = trial.and_then(|trial| Some((trial, trial.target? as usize)));
-        let left = match target {
-            Some((trial, target)) => self.compete(sample, trial, target),
+    fn learn(
+        &mut self,
+        told: Told<Trial>,
+        tools: &mut Tools<'_, Trial>,
+    ) -> Result<Option<Box<[f64]>>> {
+        let Told { sample, asked, .. } = told;
+        let trial = asked.and_then(|(_, trial)| Some((trial, trial.target? as usize)));
+        Ok(match trial {
+            Some((trial, target)) => self.compete(sample, trial, target, tools.random),
             None => {
-                let capacity = self.state.settings.population_after(self.state.ledger.told());
-                self.state.population.join(sample, capacity).map(|sample| sample.point)
+                let capacity = self.settings.population_after(tools.ledger.told());
+                self.population.join(sample, capacity).map(|sample| sample.point)
             }
+        })
+    }
+
+    fn is_sound(&self, space: &Space, ledger: &Ledger<Trial>) -> Result<bool> {
+        let DeSearch { settings, population, history, weight, .. } = self;
+        settings.check()?;
+        for point in history.iter().flat_map(SuccessHistory::archive) {
+            space.check(point)?;
+        }
+        let (low, high) = settings.weight;
+        let is_trial_sound = |trial: &Trial| {
+            trial.target.is_none_or(|target| (target as usize) < population.len())
+                && (0.0..=2.0).contains(&trial.weight)
+                && (0.0..=1.0).contains(&trial.crossover)
         };
-        self.keep_buffer(left);
-        Ok(())
-    }
-
-    fn told(&self) -> u64 {
-        self.state.ledger.told()
-    }
-
-    fn pending(&self) -> usize {
-        self.state.ledger.pending()
+        Ok(population.is_sound(settings.population)
+            && population.members().iter().all(|member| member.is_sound(space))
+            && self.designed <= settings.population
+            && (low..=high).contains(weight)
+            && history.is_some() == (settings.strategy == Strategy::LShade)
+            && history.as_ref().is_none_or(|history| history.is_sound(settings.population))
+            && ledger.marks().all(is_trial_sound))
     }
 
     fn best(&self) -> Option<Best<'_>> {
-        let Sample { point, rank, .. } = self.state.population.best()?;
-        Some(Best { point, rank: *rank, evaluations: 1 })
-    }
-
-    fn save(&self) -> Vec<u8> {
-        saved::save(self.name(), &self.space, &self.state)
+        let best = self.population.best()?;
+        Some(Best::single(&best.point, best.rank))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::optimizers::load;
+    use crate::optimizers::shell::Shell;
+    use crate::optimizers::{Algorithm, Candidate, Optimizer, load};
+    use crate::outcome::Outcome;
 
-    const STRATEGIES: [DifferentialEvolution; 3] = [
-        DifferentialEvolution {
-            strategy: Strategy::Best,
-            population: None,
-            weight: None,
-            crossover: None,
-        },
-        DifferentialEvolution {
-            strategy: Strategy::Random,
-            population: None,
-            weight: None,
-            crossover: None,
-        },
-        DifferentialEvolution {
-            strategy: Strategy::LShade,
-            population: None,
-            weight: None,
-            crossover: None,
-        },
-    ];
+    fn strategies() -> [Algorithm; 3] {
+        [Algorithm::de(), Algorithm::de_rand(), Algorithm::l_shade()]
+    }
 
     fn sphere(point: &[f64]) -> Outcome {
         Outcome::from(point.iter().map(|x| (x - 1.0) * (x - 1.0)).sum::<f64>())
@@ -421,8 +358,8 @@ mod tests {
     #[test]
     fn the_sphere_is_solved() {
         let space = Space::cube(10, -10.0, 10.0).unwrap();
-        for (settings, within) in STRATEGIES.iter().zip([1e-5, 2.0, 1e-9]) {
-            let mut run = Evolution::new(&space, settings, Some(10_000), 1).unwrap();
+        for (algorithm, within) in strategies().iter().zip([1e-5, 2.0, 1e-9]) {
+            let mut run = algorithm.optimizer(&space, Some(10_000), 1).unwrap();
             for _ in 0..10_000 {
                 let candidate = run.ask().unwrap();
                 let outcome = sphere(candidate.point());
@@ -436,8 +373,8 @@ mod tests {
     #[test]
     fn categories_are_found_with_numbers() {
         let space = mixed();
-        for settings in STRATEGIES {
-            let mut run = Evolution::new(&space, &settings, Some(6000), 1).unwrap();
+        for algorithm in strategies() {
+            let mut run = algorithm.optimizer(&space, Some(6000), 1).unwrap();
             for _ in 0..6000 {
                 let candidate = run.ask().unwrap();
                 space.check(candidate.point()).unwrap();
@@ -454,8 +391,8 @@ mod tests {
     #[test]
     fn a_small_space_is_seen_once_and_to_the_end() {
         let space = Space::builder().integers("i", 2, 0, 4).boolean("b").build().unwrap();
-        for settings in STRATEGIES {
-            let mut run = Evolution::new(&space, &settings, Some(1000), 1).unwrap();
+        for algorithm in strategies() {
+            let mut run = algorithm.optimizer(&space, Some(1000), 1).unwrap();
             let mut keys = std::collections::BTreeSet::new();
             while let Some(candidate) = run.ask() {
                 assert!(keys.insert(space.key(candidate.point())), "asked twice");
@@ -494,10 +431,8 @@ mod tests {
     #[test]
     fn a_restored_run_goes_on_to_the_bit() {
         for space in [mixed(), Space::builder().integers("i", 8, 0, 9).build().unwrap()] {
-            for settings in STRATEGIES {
-                let run = || -> Box<dyn Optimizer> {
-                    Box::new(Evolution::new(&space, &settings, Some(2000), 3).unwrap())
-                };
+            for algorithm in strategies() {
+                let run = || algorithm.optimizer(&space, Some(2000), 3).unwrap();
                 let (mut straight, mut broken) = (run(), run());
                 disorderly(&mut straight, |_| {});
                 disorderly(&mut broken, |run| *run = load(&run.save()).unwrap());
@@ -507,19 +442,31 @@ mod tests {
         }
     }
 
+    /// Any of the strategies with this population.
+    fn shell(space: &Space, strategy: Strategy, population: usize, budget: u64) -> Shell<DeSearch> {
+        let setup = Setup { space, budget: Some(budget), seed: 1 };
+        let classic = DifferentialEvolution::default().population(population);
+        let l_shade = LShade::default().population(population);
+        let shell = Shell::new("de", setup, |setup, random| match strategy {
+            Strategy::LShade => DeSearch::l_shade(&l_shade, setup, random),
+            _ => DeSearch::classic(strategy, &classic, setup, random),
+        });
+        shell.unwrap()
+    }
+
     #[test]
     fn asking_alone_never_stalls() {
         let space = mixed();
-        for settings in STRATEGIES {
-            let settings = DifferentialEvolution { population: Some(10), ..settings };
-            let mut run = Evolution::new(&space, &settings, Some(100), 1).unwrap();
+        for strategy in [Strategy::Best, Strategy::Random, Strategy::LShade] {
+            let mut run = shell(&space, strategy, 10, 100);
             let mut out: Vec<_> = (0..100).map(|_| run.ask().unwrap()).collect();
-            // Four known members are enough for trials, though all first points are out.
+            // Four known members are enough for trials, though all initial points are out.
             for _ in 0..4 {
                 run.tell(Candidate::known(out[0].point()), Outcome::from(1.0)).unwrap();
             }
+            assert_eq!(run.search().population.len(), 4);
             out.extend((0..100).map(|_| run.ask().unwrap()));
-            assert!(run.state.trials.iter().any(|trial| trial.target.is_some()));
+            assert!(run.search().population.turn() > 0, "no trial was made");
             for candidate in out.into_iter().rev() {
                 run.tell(candidate, Outcome::failed("late")).unwrap();
             }
@@ -531,8 +478,8 @@ mod tests {
     #[test]
     fn known_points_become_members() {
         let space = Space::cube(5, -5.0, 5.0).unwrap();
-        for settings in STRATEGIES {
-            let mut run = Evolution::new(&space, &settings, Some(1000), 1).unwrap();
+        for algorithm in strategies() {
+            let mut run = algorithm.optimizer(&space, Some(1000), 1).unwrap();
             for _ in 0..200 {
                 let candidate = run.ask().unwrap();
                 run.tell(candidate, Outcome::from(10.0)).unwrap();
@@ -547,8 +494,7 @@ mod tests {
     #[test]
     fn an_l_shade_population_shrinks_while_trials_are_out() {
         let space = Space::cube(5, -5.0, 5.0).unwrap();
-        let settings = DifferentialEvolution { population: Some(50), ..STRATEGIES[2] };
-        let mut run = Evolution::new(&space, &settings, Some(2000), 1).unwrap();
+        let mut run = shell(&space, Strategy::LShade, 50, 2000);
         let mut out = std::collections::VecDeque::new();
         for _ in 0..2000 {
             out.extend(run.ask());
@@ -558,7 +504,21 @@ mod tests {
                 run.tell(candidate, outcome).unwrap();
             }
         }
-        assert!(run.state.population.len() <= 6, "{}", run.state.population.len());
+        let members = run.search().population.len();
+        assert!(members <= 6, "{members}");
         assert!(run.best().unwrap().rank.value().unwrap() < 0.1);
+    }
+
+    #[test]
+    fn trials_against_members_that_do_not_exist_are_unsound() {
+        let space = Space::cube(5, -5.0, 5.0).unwrap();
+        let setup = Setup { space: &space, budget: None, seed: 1 };
+        let de = DifferentialEvolution::default();
+        let search = DeSearch::classic(Strategy::Best, &de, setup, &mut Random::new(1)).unwrap();
+        let mut ledger = Ledger::default();
+        ledger.issue(&space, [0.0; 5].into(), 0, Trial::UNTARGETED);
+        assert_eq!(search.is_sound(&space, &ledger), Ok(true));
+        ledger.issue(&space, [0.0; 5].into(), 0, Trial { target: Some(0), ..Trial::UNTARGETED });
+        assert_eq!(search.is_sound(&space, &ledger), Ok(false));
     }
 }

@@ -1,9 +1,9 @@
-//! The members: who is best, who is worst, who makes way, and whose turn it is.
+//! The members: the best one, the next target, and which ones are replaced or dropped.
 
-use super::settings::LEAST_MEMBERS;
-use crate::classify::Sample;
+use super::settings::MIN_MEMBERS;
 use crate::outcome::Rank;
 use crate::random::Random;
+use crate::sample::Sample;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -11,11 +11,11 @@ pub(super) struct Population {
     members: Vec<Sample>,
     /// The index of the best member.
     best: usize,
-    /// Whose turn it is to be the target, in the round that ends at `round`.
+    /// The next target, in the current round over the members `0..round`.
     turn: usize,
     round: usize,
-    /// The members from best to worst as they stood when the round began, where that is of use.
-    /// Members only get better within a round, so those in front remain good.
+    /// The members from best to worst when the round began, for L-SHADE. Members only improve within a
+    /// round, so those in front remain good.
     order: Vec<u32>,
 }
 
@@ -30,7 +30,7 @@ impl Population {
 
     /// Whether there are enough members for mutation.
     pub(super) fn is_ready(&self) -> bool {
-        self.members.len() >= LEAST_MEMBERS
+        self.members.len() >= MIN_MEMBERS
     }
 
     pub(super) fn best_index(&self) -> usize {
@@ -52,6 +52,11 @@ impl Population {
         Some(turn)
     }
 
+    #[cfg(test)]
+    pub(super) fn turn(&self) -> usize {
+        self.turn
+    }
+
     /// Begins a round over all members, and returns its first target.
     pub(super) fn begin_round(&mut self, needs_order: bool) -> usize {
         self.round = self.members.len();
@@ -65,7 +70,7 @@ impl Population {
         0
     }
 
-    /// A random one of the best `share` of the members, and at least two.
+    /// A random one of the best `share` of the members, of at least two.
     pub(super) fn draw_good(&self, share: f64, random: &mut Random) -> usize {
         let count = ((share * self.order.len() as f64).round() as usize).max(2);
         match self.order.get(random.index(count)) {
@@ -74,12 +79,12 @@ impl Population {
         }
     }
 
-    /// Takes a sample that has no target: while there is room as a new member, then in place of the
-    /// worst if it is better. Returns what is left over.
+    /// Takes in a sample that has no target: as a new member while there are fewer than `capacity`, then
+    /// in place of the worst if it is better. Returns the sample that is left over.
     pub(super) fn join(&mut self, sample: Sample, capacity: usize) -> Option<Sample> {
         if self.members.len() < capacity {
             self.members.push(sample);
-            self.note(self.members.len() - 1);
+            self.update_best(self.members.len() - 1);
             return None;
         }
         let ranked = self.members.iter().enumerate();
@@ -98,13 +103,13 @@ impl Population {
 
     /// Puts a sample that is no worse in place of a member, which is returned.
     pub(super) fn replace(&mut self, index: usize, sample: Sample) -> Sample {
-        let left = std::mem::replace(&mut self.members[index], sample);
-        self.note(index);
-        left
+        let replaced = std::mem::replace(&mut self.members[index], sample);
+        self.update_best(index);
+        replaced
     }
 
-    /// Lets the worst go until `count` are left. Calls `moved` with where each member went, `None` if
-    /// it is gone.
+    /// Drops the worst members until `count` are left. Calls `moved` with the new index of each member,
+    /// `None` if it was dropped.
     pub(super) fn shrink(&mut self, count: usize, mut moved: impl FnMut(&[Option<u32>])) {
         if self.members.len() <= count {
             return;
@@ -125,13 +130,13 @@ impl Population {
         moved(&places);
     }
 
-    fn note(&mut self, index: usize) {
+    fn update_best(&mut self, index: usize) {
         if self.members[index].rank.beats(self.members[self.best].rank) {
             self.best = index;
         }
     }
 
-    /// Whether the books are such as the methods above keep them.
+    /// Checks the invariants of a deserialized population.
     pub(super) fn is_sound(&self, capacity: usize) -> bool {
         let count = self.members.len();
         let best = self.members.get(self.best);
@@ -184,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_go_and_the_others_know_where_they_are() {
+    fn the_worst_are_dropped_and_the_new_indices_reported() {
         let mut population = filled(&[3.0, f64::NAN, 1.0, 5.0, 4.0, 2.0]);
         population.shrink(4, |places| {
             assert_eq!(places, [Some(0), None, Some(1), None, Some(2), Some(3)]);

@@ -1,30 +1,38 @@
 //! The settings of differential evolution, and the defaults derived for those not given.
 
 use crate::error::{Error, Result};
-use crate::space::Space;
+use crate::optimizers::settings::settings;
 use serde::{Deserialize, Serialize};
 
-/// Settings of differential evolution. `None` means: derive it.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct DifferentialEvolution {
-    /// How trials are made.
-    pub strategy: Strategy,
-    /// N: the number of members, for L-SHADE at the start. 15 n, for L-SHADE 18 n, if the budget T
-    /// is enough for 100 generations of so many, else T / 100, but at least 10; and never more than
-    /// take 128 MB.
-    pub population: Option<usize>,
-    /// F: the range that the weight of differences is drawn from, anew for each generation.
-    /// 0.5 to 1; a range of no length fixes it. L-SHADE finds its own.
-    pub weight: Option<(f64, f64)>,
-    /// CR: the probability that a coordinate comes from the mutant. 0.7. L-SHADE finds its own.
-    pub crossover: Option<f64>,
+settings! {
+    /// Settings of differential evolution, best/1/bin and rand/1/bin. What is not given is derived.
+    #[derive(Copy)]
+    pub struct DifferentialEvolution {
+        /// N: the number of members. Default: 15 n, or T / 100 where the budget T is less than 100
+        /// generations of 15 n; at least 10, and at most 128 MB of coordinates.
+        population: Option<usize>,
+        /// F: the range from which the weight of differences is drawn, once per generation. Equal bounds
+        /// fix the weight. Default: [0.5, 1].
+        weight: Option<(f64, f64)>,
+        /// CR: the probability that a coordinate comes from the mutant. Default: 0.7.
+        crossover: Option<f64>,
+    }
 }
 
-/// How differential evolution makes its trials.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum Strategy {
+settings! {
+    /// Settings of L-SHADE. What is not given is derived.
+    #[derive(Copy)]
+    pub struct LShade {
+        /// N: the initial number of members. Default: 18 n, or T / 100 where the budget T is less than
+        /// 100 generations of 18 n; at least 10, and at most 128 MB of coordinates, archive included.
+        population: Option<usize>,
+    }
+}
+
+/// How trials are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Strategy {
     /// best/1/bin: a difference of two members is added to the best one.
-    #[default]
     Best,
     /// rand/1/bin: a difference of two members is added to a third.
     Random,
@@ -33,66 +41,42 @@ pub enum Strategy {
     LShade,
 }
 
-impl Strategy {
-    /// The name of the algorithm that uses this strategy.
-    pub fn name(self) -> &'static str {
-        match self {
-            Strategy::Best => "de",
-            Strategy::Random => "de-rand",
-            Strategy::LShade => "l-shade",
-        }
-    }
-}
-
-/// [`DifferentialEvolution`] with every setting filled in and checked.
+/// [`DifferentialEvolution`] or [`LShade`] with every setting filled in and checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Resolved {
     pub(super) strategy: Strategy,
     pub(super) population: usize,
+    /// Not used by L-SHADE, which draws F for each trial.
     pub(super) weight: (f64, f64),
+    /// Not used by L-SHADE, which draws CR for each trial.
     pub(super) crossover: f64,
     /// The evaluations over which an L-SHADE population shrinks.
     pub(super) budget: Option<u64>,
 }
 
-/// The fewest members that mutation can work with: a target and three others. Also what an L-SHADE
-/// population shrinks to.
-pub(super) const LEAST_MEMBERS: usize = 4;
+/// The fewest members that mutation can work with: a target and three others. Also the final size of
+/// an L-SHADE population.
+pub(super) const MIN_MEMBERS: usize = 4;
 
 /// The size of L-SHADE's archive, as a multiple of the population.
 pub(super) const ARCHIVE_RATE: f64 = 2.6;
 
+const WEIGHT: (f64, f64) = (0.5, 1.0);
+const CROSSOVER: f64 = 0.7;
+
 impl DifferentialEvolution {
-    /// best/1/bin with everything derived.
-    pub fn best() -> Self {
-        DifferentialEvolution::default()
-    }
-
-    /// rand/1/bin with everything derived.
-    pub fn random() -> Self {
-        DifferentialEvolution { strategy: Strategy::Random, ..Default::default() }
-    }
-
-    /// L-SHADE with everything derived.
-    pub fn l_shade() -> Self {
-        DifferentialEvolution { strategy: Strategy::LShade, ..Default::default() }
-    }
-
-    pub(super) fn resolve(&self, space: &Space, budget: Option<u64>) -> Result<Resolved> {
-        let adapts = self.strategy == Strategy::LShade;
-        if adapts && self.weight.is_some() {
-            return Err(Error::setting("weight F is given, but l-shade finds its own"));
-        }
-        if adapts && self.crossover.is_some() {
-            return Err(Error::setting("crossover rate CR is given, but l-shade finds its own"));
-        }
+    pub(super) fn resolve(
+        &self,
+        strategy: Strategy,
+        dimension: usize,
+        budget: Option<u64>,
+    ) -> Result<Resolved> {
+        let default_population = || default_population(15, 1.0, dimension, budget);
         let resolved = Resolved {
-            strategy: self.strategy,
-            population: self
-                .population
-                .unwrap_or_else(|| default_population(adapts, space.dimension(), budget)),
-            weight: self.weight.unwrap_or((0.5, 1.0)),
-            crossover: self.crossover.unwrap_or(0.7),
+            strategy,
+            population: self.population.unwrap_or_else(default_population),
+            weight: self.weight.unwrap_or(WEIGHT),
+            crossover: self.crossover.unwrap_or(CROSSOVER),
             budget,
         };
         resolved.check()?;
@@ -100,32 +84,54 @@ impl DifferentialEvolution {
     }
 }
 
-/// 15 n is scipy's default and 18 n L-SHADE's, both meant for budgets of thousands of n. With a
-/// few dozen generations such a population has no time to gather, so that scipy's default is far
-/// behind at 100 n (sphere, n = 40: median 393, with T / 100 members 4.6).
+impl LShade {
+    pub(super) fn resolve(&self, dimension: usize, budget: Option<u64>) -> Result<Resolved> {
+        let default_population = || default_population(18, 1.0 + ARCHIVE_RATE, dimension, budget);
+        let resolved = Resolved {
+            strategy: Strategy::LShade,
+            population: self.population.unwrap_or_else(default_population),
+            weight: WEIGHT,
+            crossover: CROSSOVER,
+            budget,
+        };
+        resolved.check()?;
+        Ok(resolved)
+    }
+}
+
+/// 15 n is scipy's default and 18 n L-SHADE's, both meant for budgets of thousands of n. A few dozen
+/// generations are not enough for such a population to converge, so that scipy's default is far
+/// behind at T = 100 n (sphere, n = 40: median 393, with T / 100 members 4.6).
 ///
 /// At least 20, 40, 60, 100 and 150 generations were tried with best/1, in 20 runs each on the sphere,
 /// a rotated ellipsoid, Rosenbrock and a rotated Rastrigin at n = 10 and 40, T = 100 n and 1000 n. None
-/// was significantly worse than scipy anywhere, and more generations were mostly better; 100 is a
-/// choice that stays with 15 n from T = 1500 n on.
-fn default_population(adapts: bool, dimension: usize, budget: Option<u64>) -> usize {
-    const GENERATIONS: u64 = 100;
-    const FEWEST: usize = 10;
-    /// 128 MB of coordinates.
-    const MOST_COORDINATES: f64 = (1 << 24) as f64;
-    let (per_coordinate, copies) = if adapts { (18, 1.0 + ARCHIVE_RATE) } else { (15, 1.0) };
-    let by_budget = budget.map_or(u64::MAX, |budget| budget / GENERATIONS);
-    let by_memory = MOST_COORDINATES / (copies * dimension as f64);
-    let most = usize::try_from(by_budget.min(by_memory as u64)).unwrap_or(usize::MAX);
-    (per_coordinate * dimension).min(most).max(FEWEST)
+/// was significantly worse than scipy anywhere, and more generations were mostly better; with 100 the
+/// population is 15 n from T = 1500 n on.
+///
+/// `copies` is the number of points that are kept per member.
+fn default_population(
+    per_coordinate: usize,
+    copies: f64,
+    dimension: usize,
+    budget: Option<u64>,
+) -> usize {
+    const MIN_GENERATIONS: u64 = 100;
+    const MIN_POPULATION: usize = 10;
+    /// 128 MB.
+    const MAX_COORDINATES: f64 = (1 << 24) as f64;
+    let by_budget = budget.map_or(u64::MAX, |budget| budget / MIN_GENERATIONS);
+    let by_memory = MAX_COORDINATES / (copies * dimension as f64);
+    let max = usize::try_from(by_budget.min(by_memory as u64)).unwrap_or(usize::MAX);
+    (per_coordinate * dimension).min(max).max(MIN_POPULATION)
 }
 
 impl Resolved {
     pub(super) fn check(&self) -> Result<()> {
+        const MAX_POPULATION: usize = 10_000_000;
         let Resolved { population, weight: (low, high), crossover, .. } = *self;
-        if !(LEAST_MEMBERS..=10_000_000).contains(&population) {
+        if !(MIN_MEMBERS..=MAX_POPULATION).contains(&population) {
             return Err(Error::setting(format!(
-                "population N = {population} is not from {LEAST_MEMBERS} to 10000000"
+                "population N = {population} is not from {MIN_MEMBERS} to {MAX_POPULATION}"
             )));
         }
         if !(low > 0.0 && low <= high && high <= 2.0) {
@@ -141,14 +147,14 @@ impl Resolved {
         Ok(())
     }
 
-    /// How many members there should be after so many evaluations: L-SHADE's linear population size
+    /// The target number of members after `told` evaluations: L-SHADE's linear population size
     /// reduction (equation 10 of the paper); always N without a budget or for the other strategies.
     pub(super) fn population_after(&self, told: u64) -> usize {
         let (Strategy::LShade, Some(budget)) = (self.strategy, self.budget) else {
             return self.population;
         };
         let share = (told as f64 / budget.max(1) as f64).min(1.0);
-        let (first, last) = (self.population as f64, LEAST_MEMBERS as f64);
+        let (first, last) = (self.population as f64, MIN_MEMBERS as f64);
         (first + share * (last - first)).round() as usize
     }
 }
@@ -157,54 +163,44 @@ impl Resolved {
 mod tests {
     use super::*;
 
-    fn population(settings: DifferentialEvolution, n: usize, budget: Option<u64>) -> usize {
-        settings.resolve(&Space::cube(n, 0.0, 1.0).unwrap(), budget).unwrap().population
-    }
-
     #[test]
     fn the_population_fits_the_budget_and_the_memory() {
-        let de = DifferentialEvolution::best();
-        assert_eq!(population(de, 10, None), 150, "15 n");
-        assert_eq!(population(de, 10, Some(100_000)), 150);
-        assert_eq!(population(de, 10, Some(6000)), 60, "100 generations");
-        assert_eq!(population(de, 10, Some(50)), 10);
-        assert_eq!(population(de, 100_000, None), 167, "128 MB");
-        assert_eq!(population(DifferentialEvolution::l_shade(), 10, None), 180);
+        let de = |n: usize, budget: Option<u64>| {
+            let settings = DifferentialEvolution::default();
+            settings.resolve(Strategy::Best, n, budget).unwrap().population
+        };
+        assert_eq!(de(10, None), 150, "15 n");
+        assert_eq!(de(10, Some(100_000)), 150);
+        assert_eq!(de(10, Some(6000)), 60, "100 generations");
+        assert_eq!(de(10, Some(50)), 10);
+        assert_eq!(de(100_000, None), 167, "128 MB");
+        assert_eq!(LShade::default().resolve(10, None).unwrap().population, 180);
     }
 
     #[test]
     fn l_shade_shrinks_to_four_members_when_there_is_a_budget() {
-        let space = Space::cube(10, 0.0, 1.0).unwrap();
-        let settings = DifferentialEvolution::l_shade();
-        let planned = settings.resolve(&space, Some(100_000)).unwrap();
+        let settings = LShade::default();
+        let planned = settings.resolve(10, Some(100_000)).unwrap();
         let sizes = [0, 50_000, 100_000, 200_000].map(|told| planned.population_after(told));
         assert_eq!(sizes, [180, 92, 4, 4]);
-        assert_eq!(settings.resolve(&space, None).unwrap().population_after(1 << 40), 180);
+        assert_eq!(settings.resolve(10, None).unwrap().population_after(1 << 40), 180);
     }
 
     #[test]
     fn settings_out_of_range_are_refused_by_name() {
-        let space = Space::cube(10, 0.0, 1.0).unwrap();
-        let de = DifferentialEvolution::best();
+        let de = DifferentialEvolution::default();
         for (settings, message) in [
+            (de.population(3), "population N = 3 is not from 4 to 10000000"),
             (
-                DifferentialEvolution { population: Some(3), ..de },
-                "population N = 3 is not from 4 to 10000000",
-            ),
-            (
-                DifferentialEvolution { weight: Some((0.5, f64::NAN)), ..de },
+                de.weight((0.5, f64::NAN)),
                 "weight F = 0.5 to NaN is not an ascending range above 0, up to 2",
             ),
-            (
-                DifferentialEvolution { crossover: Some(1.5), ..de },
-                "crossover rate CR = 1.5 is not from 0 to 1",
-            ),
-            (
-                DifferentialEvolution { crossover: Some(0.5), ..DifferentialEvolution::l_shade() },
-                "crossover rate CR is given, but l-shade finds its own",
-            ),
+            (de.crossover(1.5), "crossover rate CR = 1.5 is not from 0 to 1"),
         ] {
-            assert_eq!(settings.resolve(&space, None).unwrap_err().to_string(), message);
+            let error = settings.resolve(Strategy::Best, 10, None).unwrap_err();
+            assert_eq!(error.to_string(), message);
         }
+        let error = LShade::default().population(3).resolve(10, None).unwrap_err();
+        assert_eq!(error.to_string(), "population N = 3 is not from 4 to 10000000");
     }
 }

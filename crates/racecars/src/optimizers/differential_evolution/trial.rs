@@ -8,8 +8,9 @@
 //! ```
 //!
 //! with `toward` = `base` = the best or a random member for best/1 and rand/1, and `base` = the
-//! target, `toward` = one of the best for current-to-pbest/1 (equation 3 of the L-SHADE paper). Each coordinate of the trial is the
-//! mutant's with probability CR, else the target's; one random coordinate is always the mutant's.
+//! target, `toward` = one of the best for current-to-pbest/1 (equation 3 of the L-SHADE paper). Each
+//! coordinate of the trial is the mutant's with probability CR, else the target's; one random
+//! coordinate is always the mutant's.
 //!
 //! Discrete axes:
 //!
@@ -21,7 +22,7 @@
 use crate::random::Random;
 use crate::space::{Axis, Interval, Space};
 
-/// What a trial is made of.
+/// The members and rates that a trial is made from.
 pub(super) struct Recipe<'a> {
     pub(super) target: &'a [f64],
     pub(super) base: &'a [f64],
@@ -35,16 +36,17 @@ pub(super) struct Recipe<'a> {
     pub(super) repair: Repair,
 }
 
-/// What becomes of a mutant's coordinate outside of its axis.
+/// What to do with a mutant's coordinate outside of its axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Repair {
     /// It is drawn anew from the whole axis, as scipy does.
     Redraw,
-    /// It goes half way from the target to the bound it broke, as JADE and L-SHADE do (equation 4).
+    /// It is set half way between the target and the bound it broke, as JADE and L-SHADE do (equation
+    /// 4).
     Halfway,
 }
 
-/// The coordinates that are made together.
+/// The coordinates that are made in one block: one per bit of a random mask.
 const LANES: usize = 64;
 
 impl Recipe<'_> {
@@ -77,7 +79,7 @@ impl Recipe<'_> {
     }
 
     /// Writes a block of continuous coordinates of one extent; returns which of them fell outside.
-    /// The mutant's are made for all, since that vectorises, and then the target's put back.
+    /// The mutant's are computed for all, since that vectorises, and then the target's are put back.
     #[inline]
     fn make_continuous(
         &self,
@@ -151,8 +153,8 @@ impl Recipe<'_> {
     }
 }
 
-/// 64 bits, each set with probability `p`, to within 2^-17: as many random numbers as compared bit by
-/// bit with the sixteen digits of `p`.
+/// 64 bits, each set with probability `p`, to within 2^-17: 64 random numbers of sixteen binary digits,
+/// compared with the digits of `p` side by side.
 #[inline]
 fn chances(p: f64, random: &mut Random) -> u64 {
     const DIGITS: u32 = 16;

@@ -15,174 +15,127 @@ mod schedule;
 mod settings;
 mod training_set;
 
-pub use settings::{Classification, Replacing, Shrinking};
+pub use settings::{Classification, RaceCars, Replacing};
 
 use super::ledger::Ledger;
-use super::{Best, Candidate, Optimizer, saved};
-use crate::classify::{Classifier, Sample, Uncertain};
+use super::shell::{Proposal, Search, Setup, Shell, Told, Tools};
+use super::{Best, ShrunkRegion};
+use crate::classify::{Classifier, Uncertain};
 use crate::error::Result;
-use crate::outcome::{Outcome, Rank};
+use crate::outcome::Rank;
 use crate::random::Random;
+use crate::sample::Sample;
 use crate::space::{Interval, Region, Space};
 use schedule::Schedule;
 use serde::{Deserialize, Serialize};
 use settings::Resolved;
 use training_set::TrainingSet;
 
-/// An optimizer of the RACOS family.
-pub struct Racos {
-    space: Space,
-    state: State,
-    scratch: Scratch,
+/// RACOS, SRACOS or RACE-CARS.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct RacosSearch {
+    variant: Variant,
+    settings: Resolved,
+    training: TrainingSet,
+    /// RACOS: the part of the batch that has been told, to be taken in together.
+    batch: Vec<Sample>,
+    schedule: Schedule,
+    #[serde(skip)]
+    classifier: Classifier,
 }
 
 /// Which of the three algorithms this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Variant {
+pub(crate) enum Variant {
     Racos,
     Sracos,
     RaceCars,
 }
 
-/// Everything that a resumed run needs.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct State {
-    variant: Variant,
-    settings: Resolved,
-    random: Random,
-    ledger: Ledger,
-    training: TrainingSet,
-    /// RACOS: the part of the batch that has been told, to be taken in together.
-    batch: Vec<Sample>,
-    schedule: Schedule,
+impl RaceCars {
+    /// An optimizer with these settings, as [`Algorithm::optimizer`](super::Algorithm::optimizer) makes
+    /// it, whose hypotheses can be looked at.
+    pub fn optimizer(
+        &self,
+        space: &Space,
+        budget: Option<u64>,
+        seed: u64,
+    ) -> Result<Shell<RacosSearch>> {
+        let setup = Setup { space, budget, seed };
+        Shell::new("race-cars", setup, |setup, _| RacosSearch::race_cars(self, setup))
+    }
 }
 
-/// What is rebuilt at will.
-#[derive(Default)]
-struct Scratch {
-    classifier: Classifier,
-    /// Buffers for points to come, at most as many as candidates were ever out at a time.
-    spare: Vec<Box<[f64]>>,
-    most_out: usize,
-}
-
-impl Racos {
-    /// RACOS in batches of r.
-    pub fn batch(
-        space: &Space,
-        settings: &Classification,
-        budget: Option<u64>,
-        seed: u64,
-    ) -> Result<Self> {
-        Racos::new(Variant::Racos, space, settings, Schedule::Still, budget, seed)
-    }
-
-    /// Sequential RACOS.
-    pub fn sequential(
-        space: &Space,
-        settings: &Classification,
-        budget: Option<u64>,
-        seed: u64,
-    ) -> Result<Self> {
-        Racos::new(Variant::Sracos, space, settings, Schedule::Still, budget, seed)
-    }
-
-    /// RACE-CARS.
-    pub fn race_cars(
-        space: &Space,
-        settings: &Classification,
-        shrinking: &Shrinking,
-        budget: Option<u64>,
-        seed: u64,
-    ) -> Result<Self> {
-        if *shrinking == Shrinking::default() {
-            let schedule = Schedule::adaptive(space, budget);
-            let settings = settings.or_adaptive();
-            return Racos::new(Variant::RaceCars, space, &settings, schedule, budget, seed);
+impl Shell<RacosSearch> {
+    /// A hypothesis as the theorems have it: the box learned around a random positive, within the
+    /// region as the last step left it. For studying a run: the optimizer itself learns only what a step
+    /// needs, and this neither changes it nor its random generator.
+    ///
+    /// `None` until there are r outcomes to learn from, and in spaces that are not continuous.
+    pub fn hypothesis(&self, random: &mut Random) -> Option<Vec<Interval>> {
+        let (space, search) = (super::Optimizer::space(self), self.search());
+        if !search.training.is_ready() || !space.is_continuous() {
+            return None;
         }
-        let (gamma, rho) = shrinking.resolve(space.dimension(), budget)?;
-        let schedule = Schedule::fixed(gamma, rho);
-        Racos::new(Variant::RaceCars, space, settings, schedule, budget, seed)
+        let (positive, negatives) = search.training.draw_positive(random);
+        let mut classifier = Classifier::default();
+        Some(classifier.learn(space, positive, negatives, search.active_region(), random))
+    }
+}
+
+impl RacosSearch {
+    /// RACE-CARS.
+    pub(crate) fn race_cars(settings: &RaceCars, setup: Setup<'_>) -> Result<Self> {
+        let Setup { space, budget, .. } = setup;
+        let (classification, schedule) = if settings.is_adaptive() {
+            (settings.classification.or_adaptive(), Schedule::adaptive(space, budget))
+        } else {
+            let (gamma, rho) = settings.shrinking(space.dimension(), budget)?;
+            (settings.classification, Schedule::fixed(gamma, rho))
+        };
+        RacosSearch::new(Variant::RaceCars, &classification, schedule, setup)
+    }
+
+    /// RACOS in batches of r, or SRACOS: the region is the whole space.
+    pub(super) fn still(
+        variant: Variant,
+        settings: &Classification,
+        setup: Setup<'_>,
+    ) -> Result<Self> {
+        RacosSearch::new(variant, settings, Schedule::Still, setup)
     }
 
     fn new(
         variant: Variant,
-        space: &Space,
         settings: &Classification,
         schedule: Schedule,
-        budget: Option<u64>,
-        seed: u64,
+        setup: Setup<'_>,
     ) -> Result<Self> {
-        let settings = settings.resolve(space, budget)?;
-        Ok(Racos {
-            space: space.clone(),
-            state: State {
-                variant,
-                random: Random::new(seed),
-                ledger: Ledger::default(),
-                training: TrainingSet::new(settings.training_size, settings.positive_size),
-                batch: Vec::new(),
-                schedule,
-                settings,
-            },
-            scratch: Scratch::default(),
+        let settings = settings.resolve(setup.space, setup.budget)?;
+        Ok(RacosSearch {
+            variant,
+            training: TrainingSet::new(settings.training_size, settings.positive_size),
+            batch: Vec::new(),
+            schedule,
+            settings,
+            classifier: Classifier::default(),
         })
-    }
-
-    /// Takes a saved state back, if it is one that this code could have written.
-    pub(super) fn restore(space: Space, state: State) -> Result<Self> {
-        let settings = &state.settings;
-        settings.check(space.dimension())?;
-        let samples = || state.training.samples().chain(&state.batch);
-        let is_sound = state.random.is_alive()
-            && state.ledger.is_sound(&space)
-            && state.training.is_sound(settings.training_size, settings.positive_size)
-            && state.schedule.is_sound(&space)
-            && samples().all(|sample| sample.is_sound(&space));
-        if !is_sound {
-            return Err(saved::unsound());
-        }
-        Ok(Racos { space, state, scratch: Scratch::default() })
-    }
-
-    /// The best point, if it is this one, turned out to be worth this rank. Nothing becomes better than it
-    /// by that.
-    pub(super) fn revise_best(&mut self, point: &[f64], rank: Rank) {
-        self.state.training.revise_best(point, rank);
-    }
-
-    /// A hypothesis as the theorems have it: the box learned around a random positive, within the
-    /// region as the last step left it. For studying a run ([`crate::theory`]): the optimizer itself
-    /// learns only what a step needs, and this neither changes it nor its random generator.
-    ///
-    /// `None` until there are r outcomes to learn from, and in spaces that are not continuous.
-    pub fn hypothesis(&self, random: &mut Random) -> Option<Vec<Interval>> {
-        let training = &self.state.training;
-        if !training.is_ready() || !self.space.is_continuous() {
-            return None;
-        }
-        let (positive, negatives) = training.draw_positive(random);
-        let mut classifier = Classifier::default();
-        Some(classifier.learn(&self.space, positive, negatives, self.active_region(), random))
     }
 
     /// The region as the last step left it, once there was one.
     fn active_region(&self) -> Option<Region<'_>> {
-        let State { training, schedule, .. } = &self.state;
-        let best = training.best().filter(|_| training.is_ready())?;
-        schedule.region(&best.point)
+        let best = self.training.best().filter(|_| self.training.is_ready())?;
+        self.schedule.region(&best.point)
     }
 
     /// Draws a point from a learned box within the region, into `point`.
-    fn exploit(&mut self, point: &mut [f64]) -> Option<u64> {
+    fn exploit(&mut self, tools: &mut Tools<'_, ()>, point: &mut [f64]) -> Option<u64> {
         /// Where points can repeat: draws within the region, then as many in the whole space, before
         /// giving up on a neighbour of x+ that was not seen before.
         const TRIES: usize = 8;
-        let Racos { space, state, scratch } = self;
-        let State { settings, random, ledger, training, schedule, .. } = state;
-        let avoids_repeats = space.can_repeat() && !settings.repeats;
-        let tries = if avoids_repeats { 2 * TRIES } else { 1 };
-        for attempt in 0..tries {
+        let RacosSearch { settings, training, schedule, classifier, .. } = self;
+        let mut learn = |tools: &mut Tools<'_, ()>, attempt: usize, point: &mut [f64]| {
+            let (space, random) = (tools.space, &mut *tools.random);
             let (positive, negatives) = training.draw_positive(random);
             let is_inside = attempt < TRIES && !schedule.leaves_region(random);
             let first = schedule.next_coordinate(space.dimension(), random);
@@ -191,150 +144,134 @@ impl Racos {
             let uncertain = Uncertain { first, count };
             let best = training.best().filter(|_| is_inside);
             let region = best.and_then(|best| schedule.region(&best.point));
-            let key = (scratch.classifier)
-                .draw(space, positive, negatives, region, uncertain, random, point);
-            if !(avoids_repeats && ledger.has_seen(key)) {
-                return Some(key);
-            }
+            classifier.draw(space, positive, negatives, region, uncertain, random, point)
+        };
+        if settings.repeats {
+            return Some(learn(tools, 0, point));
         }
-        ledger.draw(space, random, point)
+        let drawn = tools.unseen(2 * TRIES, point, |tools, attempt, point| {
+            Some((learn(tools, attempt, point), ()))
+        });
+        drawn.map(|(key, _)| key)
     }
 
     /// Draws a point from the whole space, into `point`.
-    fn explore(&mut self, point: &mut [f64]) -> Option<u64> {
-        let State { settings, random, ledger, .. } = &mut self.state;
-        if settings.repeats {
-            self.space.draw(random, point);
-            return Some(self.space.key(point));
+    fn explore(&mut self, tools: &mut Tools<'_, ()>, point: &mut [f64]) -> Option<u64> {
+        if self.settings.repeats {
+            tools.space.draw(tools.random, point);
+            return Some(tools.space.key(point));
         }
-        ledger.draw(&self.space, random, point)
+        tools.draw(point)
     }
 
-    fn take_in(&mut self, sample: Sample) {
-        let State { variant, settings, training, random, .. } = &mut self.state;
+    /// Takes a sample into the training set, and returns the buffer that is left over.
+    fn take_in(&mut self, sample: Sample, tools: &mut Tools<'_, ()>) -> Option<Box<[f64]>> {
         // RACOS selects the best r of all, which is what replacing the worst amounts to.
-        let replacing = match variant {
+        let replacing = match self.variant {
             Variant::Racos => Replacing::Worst,
-            _ => settings.replacing,
+            _ => self.settings.replacing,
         };
-        if let Some(left) = training.insert(sample, replacing, &self.space, random) {
-            self.keep_buffer(left.point);
-        }
-    }
-
-    /// Keeps a buffer for a point to come; points told from elsewhere could otherwise pile up.
-    fn keep_buffer(&mut self, buffer: Box<[f64]>) {
-        if self.scratch.spare.len() < self.scratch.most_out {
-            self.scratch.spare.push(buffer);
-        }
+        let left = self.training.insert(sample, replacing, tools.space, tools.random);
+        left.map(|sample| sample.point)
     }
 }
 
-impl Optimizer for Racos {
-    fn space(&self) -> &Space {
-        &self.space
-    }
+impl Search for RacosSearch {
+    type Mark = ();
 
-    fn name(&self) -> &'static str {
-        match self.state.variant {
-            Variant::Racos => "racos",
-            Variant::Sracos => "sracos",
-            Variant::RaceCars => "race-cars",
-        }
-    }
+    const KEEPS_BEST: bool = true;
 
-    fn ask(&mut self) -> Option<Candidate> {
-        if !self.state.settings.repeats && self.state.ledger.is_exhausted(&self.space) {
-            return None;
-        }
-        let mut point = (self.scratch.spare.pop())
-            .unwrap_or_else(|| vec![0.0; self.space.dimension()].into_boxed_slice());
+    fn propose(&mut self, tools: &mut Tools<'_, ()>) -> Option<Proposal<()>> {
+        let mut point = tools.buffer();
         // Until r outcomes are known, whoever asks gets a uniform draw: asking never waits.
-        let State { training, schedule, random, settings, ledger, .. } = &mut self.state;
-        let key = match training.best() {
-            Some(best) if training.is_ready() => {
-                schedule.step(&best.point, ledger.told(), random);
-                if random.chance(schedule.exploitation(settings.exploitation, &self.space)) {
-                    self.exploit(&mut point)
+        let key = match self.training.best() {
+            Some(best) if self.training.is_ready() => {
+                self.schedule.step(&best.point, tools.ledger.told(), tools.random);
+                let usual = self.settings.exploitation;
+                if tools.random.chance(self.schedule.exploitation(usual, tools.space)) {
+                    self.exploit(tools, &mut point)
                 } else {
-                    self.explore(&mut point)
+                    self.explore(tools, &mut point)
                 }
             }
-            _ => self.explore(&mut point),
+            _ => self.explore(tools, &mut point),
         }?;
-        let candidate = self.state.ledger.issue(&self.space, point, key);
-        self.scratch.most_out = self.scratch.most_out.max(self.state.ledger.pending());
-        Some(candidate)
+        Some(Proposal { point, key, mark: () })
     }
 
-    fn tell(&mut self, candidate: Candidate, outcome: Outcome) -> Result<()> {
-        let is_asked = candidate.id().is_some();
-        let (point, key) = self.state.ledger.settle(&self.space, candidate)?;
-        let rank = outcome.rank();
-        let State { training, schedule, .. } = &mut self.state;
-        if training.is_ready() {
-            let is_better = training.best().is_none_or(|best| rank < best.rank);
-            schedule.learn(is_better, is_asked, self.space.dimension());
+    fn learn(&mut self, told: Told<()>, tools: &mut Tools<'_, ()>) -> Result<Option<Box<[f64]>>> {
+        let Told { sample, asked, .. } = told;
+        if self.training.is_ready() {
+            let is_better = self.training.best().is_none_or(|best| sample.rank < best.rank);
+            self.schedule.learn(is_better, asked.is_some(), tools.space.dimension());
         }
-        let sample = Sample { point, rank, key };
-        if self.state.variant != Variant::Racos || !self.state.training.is_ready() {
-            self.take_in(sample);
-            return Ok(());
+        if self.variant != Variant::Racos || !self.training.is_ready() {
+            return Ok(self.take_in(sample, tools));
         }
-        self.state.batch.push(sample);
-        if self.state.batch.len() >= self.state.settings.training_size {
-            let mut batch = std::mem::take(&mut self.state.batch);
-            batch.drain(..).for_each(|sample| self.take_in(sample));
-            self.state.batch = batch;
+        self.batch.push(sample);
+        if self.batch.len() >= self.settings.training_size {
+            let mut batch = std::mem::take(&mut self.batch);
+            for sample in batch.drain(..) {
+                if let Some(buffer) = self.take_in(sample, tools) {
+                    tools.keep(buffer);
+                }
+            }
+            self.batch = batch;
         }
-        Ok(())
+        Ok(None)
     }
 
-    fn told(&self) -> u64 {
-        self.state.ledger.told()
-    }
-
-    fn pending(&self) -> usize {
-        self.state.ledger.pending()
+    fn is_sound(&self, space: &Space, _: &Ledger<()>) -> Result<bool> {
+        let RacosSearch { settings, training, batch, schedule, .. } = self;
+        settings.check(space.dimension())?;
+        Ok(training.is_sound(settings.training_size, settings.positive_size)
+            && schedule.is_sound(space)
+            && training.samples().chain(batch).all(|sample| sample.is_sound(space)))
     }
 
     fn best(&self) -> Option<Best<'_>> {
-        let told = self.state.batch.iter().filter(|sample| !sample.rank.is_failure());
-        let best = told.chain(self.state.training.best()).min_by_key(|sample| sample.rank)?;
-        Some(Best { point: &best.point, rank: best.rank, evaluations: 1 })
+        let told = self.batch.iter().filter(|sample| !sample.rank.is_failure());
+        let best = told.chain(self.training.best()).min_by_key(|sample| sample.rank)?;
+        Some(Best::single(&best.point, best.rank))
     }
 
-    fn region(&self) -> Option<(&[f64], f64)> {
+    fn repeats(&self) -> bool {
+        self.settings.repeats
+    }
+
+    fn region(&self) -> Option<ShrunkRegion<'_>> {
         let region = self.active_region()?;
-        Some((region.center(), region.fraction()))
+        Some(ShrunkRegion { center: region.center(), share: region.fraction() })
     }
 
-    fn save(&self) -> Vec<u8> {
-        saved::save(self.name(), &self.space, &self.state)
+    /// Nothing becomes better than the best point by that.
+    fn revise(&mut self, point: &[f64], rank: Rank) {
+        self.training.revise_best(point, rank);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::optimizers::Optimizer;
+    use crate::outcome::Outcome;
 
-    /// `racecars overhead` measures a step against a floor with so many random numbers.
+    /// `racecars overhead` measures a step against a floor with as many random numbers.
     #[test]
     fn a_step_draws_five_or_eight_random_numbers() {
         let space = Space::cube(500, -10.0, 10.0).unwrap();
-        let settings = Classification { exploitation: Some(1.0), ..Default::default() };
-        let paper = Shrinking { gamma: Some(0.95), rho: None };
-        for (shrinking, expected) in [(Shrinking::default(), 5.0), (paper, 8.0)] {
-            let mut optimizer =
-                Racos::race_cars(&space, &settings, &shrinking, Some(50_000), 1).unwrap();
+        let adaptive =
+            RaceCars::default().classification(Classification::default().exploitation(1.0));
+        for (settings, expected) in [(adaptive, 5.0), (adaptive.gamma(0.95), 8.0)] {
+            let mut optimizer = settings.optimizer(&space, Some(50_000), 1).unwrap();
             let mut draws = 0u32;
             let (warm_up, steps) = (2000, 2000);
             for step in 0..warm_up + steps {
-                let mut counter = optimizer.state.random.clone();
+                let mut counter = optimizer.random().clone();
                 let candidate = optimizer.ask().unwrap();
                 let value: f64 = candidate.point().iter().map(|x| x * x).sum();
                 optimizer.tell(candidate, Outcome::from(value)).unwrap();
-                while step >= warm_up && counter != optimizer.state.random {
+                while step >= warm_up && counter != *optimizer.random() {
                     counter.bits();
                     draws += 1;
                 }

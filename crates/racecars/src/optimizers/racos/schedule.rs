@@ -1,6 +1,6 @@
 //! When and how the search region shrinks: as in the paper, by given gamma and rho, or by itself.
 
-use super::super::saved::ROOM;
+use crate::optimizers::saved::ID_HEADROOM;
 use crate::random::Random;
 use crate::space::{Region, Space};
 use serde::{Deserialize, Serialize};
@@ -168,10 +168,10 @@ impl Schedule {
                 let is_share = |x: f64| x > 0.0 && x <= 1.0;
                 is_share(adaptive.width)
                     && is_share(adaptive.narrowest)
-                    && adaptive.left < ROOM
-                    && adaptive.last < ROOM
-                    && adaptive.stride < ROOM
-                    && adaptive.stalled < ROOM
+                    && adaptive.left < ID_HEADROOM
+                    && adaptive.last < ID_HEADROOM
+                    && adaptive.stride < ID_HEADROOM
+                    && adaptive.stalled < ID_HEADROOM
                     && adaptive.pace > 0.0
                     && adaptive.pace <= Adaptive::PACE
             }

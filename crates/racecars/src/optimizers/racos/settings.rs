@@ -1,47 +1,56 @@
 //! The settings of RACOS, SRACOS and RACE-CARS, and the defaults derived for those not given.
 
 use crate::error::{Error, Result};
+use crate::optimizers::settings::{choices, settings};
 use crate::space::Space;
 use serde::{Deserialize, Serialize};
 
 /// The most points that may be kept to learn from.
 const MAX_TRAINING_SIZE: usize = 1_000_000;
 
-/// Settings of the classification that RACOS, SRACOS and RACE-CARS share. `None` means: derive it.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Classification {
-    /// r: how many evaluated points are kept to learn from. By budget T: 4 up to 50, 6 up to 100, 12
-    /// up to 1000, 22 above or when it is not known.
-    pub training_size: Option<usize>,
-    /// m: how many of them are positive. 1 where the region adapts itself; else by budget T: 1 up to
-    /// 100, 2 above.
-    pub positive_size: Option<usize>,
-    /// lambda: the probability to draw from the learned box rather than from the whole space. 1 where
-    /// the region adapts itself, else 0.99.
-    pub exploitation: Option<f64>,
-    /// u: how many coordinates of a positive point are redrawn. 1 where the region adapts itself.
-    /// Else, where any coordinate is continuous: 1 up to n = 100, 2 up to 1000, 3 above; where all are
-    /// discrete: 1 up to 10, 2 up to 50, 3 up to 100, 4 up to 1000, 5 above.
-    pub uncertain: Option<usize>,
-    /// Which negative point a new one replaces.
-    pub replacing: Replacing,
-    /// Where coordinates are discrete, allow points to be proposed again (for noisy objectives).
-    pub repeats: bool,
+settings! {
+    /// Settings of the classification that RACOS, SRACOS and RACE-CARS share. What is not given is
+    /// derived.
+    #[derive(Copy)]
+    pub struct Classification {
+        /// r: the number of evaluated points that are kept to learn from. By budget T: 4 up to 50, 6 up
+        /// to 100, 12 up to 1000, 22 above or when it is not known.
+        training_size: Option<usize>,
+        /// m: how many of them are positive. 1 where the region adapts itself; else by budget T: 1 up to
+        /// 100, 2 above.
+        positive_size: Option<usize>,
+        /// lambda: the probability to draw from the learned box rather than from the whole space. 1
+        /// where the region adapts itself, else 0.99.
+        exploitation: Option<f64>,
+        /// u: how many coordinates of a positive point are redrawn. 1 where the region adapts itself.
+        /// Else, where any coordinate is continuous: 1 up to n = 100, 2 up to 1000, 3 above; where all
+        /// are discrete: 1 up to 10, 2 up to 50, 3 up to 100, 4 up to 1000, 5 above.
+        uncertain: Option<usize>,
+        /// Which negative point a new one replaces: worst, random or farthest (from the best point).
+        replacing: Replacing,
+        /// Whether points may be proposed again where coordinates are discrete, for noisy objectives.
+        repeats: bool,
+    }
 }
 
-/// Settings of RACE-CARS's region. With neither of them, the region needs none: it follows success and
-/// the budget. With one of them it is the paper's, and the other is derived.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Shrinking {
-    /// gamma: each shrink multiplies the region's width by this. 0.95.
-    pub gamma: Option<f64>,
-    /// rho: the probability of a shrink at each step. 55 / T, or 1.8 / n when the budget T is not
-    /// known.
-    pub rho: Option<f64>,
+settings! {
+    /// Settings of RACE-CARS. With neither gamma nor rho, the region follows success and the budget. With
+    /// one of them it is the paper's, and the other is derived.
+    #[derive(Copy)]
+    pub struct RaceCars {
+        ../// What it shares with RACOS and SRACOS.
+        classification: Classification,
+        /// gamma: each shrink multiplies the region's width by this. 0.95 where rho is given.
+        gamma: Option<f64>,
+        /// rho: the probability of a shrink at each step. Where gamma is given: 55 / T, or 1.8 / n when
+        /// the budget T is not known.
+        rho: Option<f64>,
+    }
 }
 
 /// The `Replacing` sub-procedure: which negative makes way (Hu et al. 2017).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Replacing {
     /// The worst, if the new one is better.
     #[default]
@@ -51,6 +60,8 @@ pub enum Replacing {
     /// The one farthest from the best point ("largest margin").
     Farthest,
 }
+
+choices!(Replacing { Worst => "worst", Random => "random", Farthest => "farthest" });
 
 /// [`Classification`] with every setting filled in and checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -142,9 +153,14 @@ impl Resolved {
     }
 }
 
-impl Shrinking {
+impl RaceCars {
+    /// Whether the region follows success and the budget, and not gamma and rho.
+    pub fn is_adaptive(&self) -> bool {
+        self.gamma.is_none() && self.rho.is_none()
+    }
+
     /// gamma and rho, filled in and checked.
-    pub fn resolve(&self, dimension: usize, budget: Option<u64>) -> Result<(f64, f64)> {
+    pub fn shrinking(&self, dimension: usize, budget: Option<u64>) -> Result<(f64, f64)> {
         // Table 1 (gamma = 0.95, T = 30 n) is best where n rho is about 1.83: some 55 shrinks a run.
         let default_rho = match budget {
             Some(budget) => 55.0 / budget.max(1) as f64,

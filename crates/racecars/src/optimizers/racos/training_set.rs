@@ -2,9 +2,9 @@
 //! negative; and the `Replacing` sub-procedure that renews them.
 
 use super::settings::Replacing;
-use crate::classify::Sample;
 use crate::outcome::Rank;
 use crate::random::Random;
+use crate::sample::Sample;
 use crate::space::{Axis, Interval, Space};
 use serde::{Deserialize, Serialize};
 

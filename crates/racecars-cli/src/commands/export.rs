@@ -1,0 +1,60 @@
+//! `racecars export`: a study's trials for other programs.
+
+use super::study_folder::StudyFolder;
+use crate::output::print;
+use anyhow::Context;
+use clap::Args;
+use racecars_study::export::{Format, export};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Export a study's trials
+///
+/// csv: one row per trial, one column per parameter. json: one document. optuna: a file for Optuna's
+/// JournalStorage, which `optuna.load_study` and `optuna-dashboard` open.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ExportCommand {
+    #[command(flatten)]
+    study: StudyFolder,
+    /// What to: csv, json, optuna
+    #[arg(long, value_name = "FORMAT")]
+    to: Format,
+    /// Where to [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  racecars export --to csv > trials.csv
+  racecars export --to optuna --out study.log && optuna-dashboard study.log";
+
+impl ExportCommand {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let folder = self.study.find_begun()?;
+        let exported = match &self.out {
+            None => export(&folder, self.to, &mut BufWriter::new(std::io::stdout().lock()))?,
+            Some(path) => {
+                let refuse = || format!("cannot write {}", path.display());
+                let mut out = BufWriter::new(File::create(path).with_context(refuse)?);
+                let exported = export(&folder, self.to, &mut out).with_context(refuse)?;
+                out.flush().with_context(refuse)?;
+                print(format!("wrote {} ({} trials)", path.display(), exported.trials))?;
+                exported
+            }
+        };
+        if let Some(first) = exported.damaged.first() {
+            let lines = match exported.damaged.len() {
+                1 => format!("line {first} of the journal is damaged and was"),
+                count => {
+                    format!("{count} lines of the journal, from {first} on, are damaged and were")
+                }
+            };
+            eprintln!("warning: {lines} left out");
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,36 @@
+//! The argument of the commands that read a study: its folder.
+
+use anyhow::bail;
+use clap::Args;
+use racecars_study::{FOLDER, journal};
+use std::path::{Path, PathBuf};
+
+#[derive(Args)]
+pub(super) struct StudyFolder {
+    /// The study's folder [default: racecars-study]
+    #[arg(value_name = "STUDY")]
+    folder: Option<PathBuf>,
+}
+
+impl StudyFolder {
+    /// The folder meant: the one given, or the usual one; either may also be the folder around it.
+    pub(super) fn find(&self) -> PathBuf {
+        let given = self.folder.clone().unwrap_or_else(|| PathBuf::from("."));
+        let inside = if self.folder.is_some() { given.join(FOLDER) } else { FOLDER.into() };
+        let has_journal = |folder: &Path| folder.join(journal::FILE).exists();
+        match self.folder {
+            Some(_) if has_journal(&given) || !has_journal(&inside) => given,
+            None if has_journal(&given) && !has_journal(&inside) => given,
+            _ => inside,
+        }
+    }
+
+    /// The folder meant, if a study has begun in it.
+    pub(super) fn find_begun(&self) -> anyhow::Result<PathBuf> {
+        let folder = self.find();
+        if !folder.join(journal::FILE).exists() {
+            bail!("there is no study in {}; `racecars run` begins one", folder.display());
+        }
+        Ok(folder)
+    }
+}

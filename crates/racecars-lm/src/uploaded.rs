@@ -1,0 +1,177 @@
+//! Examples of a task at a service: uploaded in pieces that it takes, and again if it forgot them.
+
+use crate::data::Example;
+use crate::error::{Error, ErrorKind, Result};
+use crate::loss::Score;
+use crate::model::ModelKind;
+use crate::service::BlackBox;
+use crate::task::{Position, Task};
+use crate::wire::{Answer, EvaluateOptions, Upload};
+use std::sync::Mutex;
+
+/// How many texts are uploaded at once.
+const AT_ONCE: usize = 128;
+
+/// Examples at a service.
+pub struct UploadedExamples<'a> {
+    service: &'a dyn BlackBox,
+    pieces: Vec<UploadPiece>,
+    count: usize,
+    prompts_at_once: usize,
+}
+
+struct UploadPiece {
+    upload: Upload,
+    /// The handle, once there is one.
+    handle: Mutex<Option<String>>,
+}
+
+impl<'a> UploadedExamples<'a> {
+    /// Examples of a task, for a service; `base` is the text of p0, or empty.
+    pub fn new(
+        service: &'a dyn BlackBox,
+        task: &Task,
+        position: Position,
+        base: &str,
+        examples: &[Example],
+    ) -> Result<Self> {
+        let description = service.describe()?;
+        let kind: ModelKind = description.info.kind;
+        let texts = (examples.iter())
+            .map(|example| task.text(kind, position, example))
+            .collect::<Result<Vec<_>>>()?;
+        let size = AT_ONCE.min(description.limits.texts).max(1);
+        let pieces =
+            texts.chunks(size).zip(examples.chunks(size)).map(|(texts, examples)| UploadPiece {
+                upload: Upload {
+                    texts: texts.to_vec(),
+                    words: task.words.clone(),
+                    labels: examples.iter().map(|example| example.label).collect(),
+                    base: base.to_string(),
+                },
+                handle: Mutex::new(None),
+            });
+        Ok(UploadedExamples {
+            service,
+            pieces: pieces.collect(),
+            count: examples.len(),
+            prompts_at_once: description.limits.prompts.max(1),
+        })
+    }
+
+    /// How many examples there are.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The score of each prompt on all examples; an error where the model has none for it. A panel of
+    /// one piece stays at the service, of several each goes after its turn, as they may be large.
+    pub fn scores(
+        &self,
+        prompts: &[Vec<f32>],
+        wanted: EvaluateOptions,
+    ) -> Result<Vec<Result<Score>>> {
+        let mut totals: Vec<Result<Score>> =
+            vec![Ok(Score { loss: 0.0, accuracy: 0.0 }); prompts.len()];
+        for piece in &self.pieces {
+            let answers = self.answers(piece, prompts, wanted)?;
+            let share = piece.upload.texts.len() as f64 / self.count as f64;
+            for (total, answer) in totals.iter_mut().zip(answers) {
+                match (&mut *total, answer) {
+                    (Ok(sum), Answer { loss: Some(loss), accuracy: Some(accuracy), .. }) => {
+                        sum.loss += share * loss;
+                        sum.accuracy += share * accuracy;
+                    }
+                    (Ok(_), Answer { error, .. }) => {
+                        let why = error.unwrap_or_else(|| "the service gave no loss".to_string());
+                        *total = Err(Error::input(why));
+                    }
+                    (Err(_), _) => {}
+                }
+            }
+        }
+        Ok(totals)
+    }
+
+    /// The score of one prompt.
+    pub fn score(&self, prompt: Vec<f32>, wanted: EvaluateOptions) -> Result<Score> {
+        let scores = self.scores(&[prompt], wanted)?;
+        scores.into_iter().next().unwrap_or_else(|| Err(Error::network("there is no answer")))
+    }
+
+    /// The logits of one prompt: a row per example.
+    pub fn logits(&self, prompt: &[f32]) -> Result<Vec<Vec<f32>>> {
+        let wanted = EvaluateOptions { logits: true, ..EvaluateOptions::default() };
+        let mut rows = Vec::with_capacity(self.count);
+        for piece in &self.pieces {
+            for answer in self.answers(piece, &[prompt.to_vec()], wanted)? {
+                match answer {
+                    Answer { logits: Some(logits), .. } => rows.extend(logits),
+                    Answer { error, .. } => {
+                        return Err(Error::input(error.unwrap_or("no logits".to_string())));
+                    }
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    fn answers(
+        &self,
+        piece: &UploadPiece,
+        prompts: &[Vec<f32>],
+        wanted: EvaluateOptions,
+    ) -> Result<Vec<Answer>> {
+        let Ok(mut handle) = piece.handle.lock() else {
+            return Err(Error::input("another evaluation of the same texts broke off"));
+        };
+        let mut answers = Vec::with_capacity(prompts.len());
+        for some in prompts.chunks(self.prompts_at_once) {
+            let is_old = handle.is_some();
+            let name = self.handle(piece, &mut handle)?;
+            let result = match self.service.evaluate(&name, some, wanted) {
+                // The service was started anew, or needed the room.
+                Err(error) if error.kind() == ErrorKind::Unknown && is_old => {
+                    *handle = None;
+                    let name = self.handle(piece, &mut handle)?;
+                    self.service.evaluate(&name, some, wanted)
+                }
+                result => result,
+            };
+            answers.extend(result?);
+        }
+        if self.pieces.len() > 1
+            && let Some(name) = handle.take()
+        {
+            self.service.remove(&name)?;
+        }
+        Ok(answers)
+    }
+
+    fn handle(&self, piece: &UploadPiece, handle: &mut Option<String>) -> Result<String> {
+        if let Some(name) = handle {
+            return Ok(name.clone());
+        }
+        let name = self.service.upload(&piece.upload)?.batch;
+        *handle = Some(name.clone());
+        Ok(name)
+    }
+}
+
+impl Drop for UploadedExamples<'_> {
+    fn drop(&mut self) {
+        for piece in &self.pieces {
+            if let Ok(mut handle) = piece.handle.lock()
+                && let Some(name) = handle.take()
+            {
+                // What cannot be let go expires.
+                let _ = self.service.remove(&name);
+            }
+        }
+    }
+}

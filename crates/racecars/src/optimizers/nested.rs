@@ -1,0 +1,65 @@
+//! An optimizer that is part of another one's state.
+
+use super::{Optimizer, saved};
+use crate::error::Result;
+use crate::space::Space;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Saved as its own bytes; to be [opened](Nested::open) once the state around it is read.
+#[derive(Debug)]
+pub(crate) struct Nested(Inner);
+
+#[derive(Debug)]
+enum Inner {
+    Open(Box<dyn Optimizer>),
+    Saved(Vec<u8>),
+}
+
+impl Nested {
+    pub(crate) fn new(optimizer: Box<dyn Optimizer>) -> Self {
+        Nested(Inner::Open(optimizer))
+    }
+
+    /// Restores the optimizer, which must search this space.
+    pub(crate) fn open(&mut self, space: &Space, depth: usize) -> Result<()> {
+        if let Inner::Saved(bytes) = &self.0 {
+            let optimizer = saved::load_nested(bytes, depth + 1)?;
+            if optimizer.space() != space {
+                return Err(saved::unsound());
+            }
+            self.0 = Inner::Open(optimizer);
+        }
+        Ok(())
+    }
+
+    #[expect(clippy::panic, reason = "states are opened where they are restored")]
+    pub(crate) fn optimizer(&self) -> &dyn Optimizer {
+        match &self.0 {
+            Inner::Open(optimizer) => &**optimizer,
+            Inner::Saved(_) => panic!("a nested optimizer was used before it was opened"),
+        }
+    }
+
+    #[expect(clippy::panic, reason = "states are opened where they are restored")]
+    pub(crate) fn optimizer_mut(&mut self) -> &mut dyn Optimizer {
+        match &mut self.0 {
+            Inner::Open(optimizer) => &mut **optimizer,
+            Inner::Saved(_) => panic!("a nested optimizer was used before it was opened"),
+        }
+    }
+}
+
+impl Serialize for Nested {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Inner::Open(optimizer) => optimizer.save().serialize(serializer),
+            Inner::Saved(bytes) => bytes.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Nested {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::deserialize(deserializer).map(|bytes| Nested(Inner::Saved(bytes)))
+    }
+}

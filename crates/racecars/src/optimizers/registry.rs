@@ -1,0 +1,531 @@
+//! The registry: one row per algorithm. Names, parsing, construction, restoring, what spaces it takes and
+//! what can be set all follow from the row and from the settings' declaration.
+
+use super::Optimizer;
+use super::cma_es::{CmaEs, CmaEsSearch};
+use super::differential_evolution::{DeSearch, DifferentialEvolution, LShade, Strategy};
+use super::embedding::{EmbeddingSearch, SequentialEmbedding};
+use super::quasi_random::{QuasiRandom, QuasiRandomSearch};
+use super::racos::{Classification, RaceCars, RacosSearch, Variant};
+use super::random_search::{RandomSearch, UniformSearch};
+use super::saved::MAX_DEPTH;
+use super::settings::{Refusal, Setting, SettingValue, Settings};
+use super::shell::{Setup, Shell};
+use super::zo_adam::{ZoAdam, ZoAdamSearch};
+use crate::error::{Error, Result};
+use crate::portfolio::PortfolioSearch;
+use crate::portfolio::auto::{Auto, AutoRule};
+use crate::portfolio::polish::PolishSearch;
+use crate::portfolio::relay::{Relay, RelayRule};
+use crate::random::Random;
+use crate::space::{Axis, Space};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
+
+/// The spaces that an algorithm takes.
+#[derive(Debug, Clone, Copy)]
+struct Takes {
+    coordinates: Coordinates,
+    max_dimension: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Coordinates {
+    Any,
+    /// All but those of three or more values without an order.
+    Ordered,
+    Continuous,
+}
+
+impl Takes {
+    const ANY: Takes = Takes { coordinates: Coordinates::Any, max_dimension: usize::MAX };
+    const ORDERED: Takes = Takes { coordinates: Coordinates::Ordered, ..Takes::ANY };
+    const CONTINUOUS: Takes = Takes { coordinates: Coordinates::Continuous, ..Takes::ANY };
+
+    const fn up_to(self, max_dimension: usize) -> Self {
+        Takes { max_dimension, ..self }
+    }
+
+    /// What stands in the way of searching this space, if anything does.
+    fn obstacle(&self, space: &Space) -> Option<String> {
+        let Takes { coordinates, max_dimension } = *self;
+        if space.dimension() > max_dimension {
+            let n = space.dimension();
+            return Some(format!("takes at most {max_dimension} coordinates, the space has {n}"));
+        }
+        let is_refused = |start: &usize| match (coordinates, space.axis(*start)) {
+            (Coordinates::Any, _) | (_, Axis::Continuous { .. }) => false,
+            (Coordinates::Ordered, Axis::Unordered { last }) => last > 1.0,
+            (Coordinates::Ordered, _) => false,
+            (Coordinates::Continuous, _) => true,
+        };
+        let mut starts = space.entries().iter().map(|entry| entry.range().start);
+        let name = space.coordinate_name(starts.find(is_refused)?);
+        Some(match coordinates {
+            Coordinates::Continuous => {
+                format!("takes continuous coordinates, and `{name}` is discrete")
+            }
+            _ => format!("takes coordinates with an order, and the values of `{name}` have none"),
+        })
+    }
+}
+
+macro_rules! registry {
+    ($(
+        $(#[doc = $about:literal])*
+        $function:ident, $variant:ident($settings:ty), $name:literal, $takes:expr, $search:ty, $new:expr;
+    )*) => {
+        /// An algorithm and its settings. Everything that is not given is derived from the dimension and
+        /// the budget.
+        ///
+        /// ```
+        /// use racecars::{Algorithm, RaceCars};
+        ///
+        /// let by_name: Algorithm = "race-cars".parse()?;
+        /// assert_eq!(by_name, Algorithm::race_cars());
+        ///
+        /// let tuned = Algorithm::RaceCars(RaceCars::default().gamma(0.9).rho(0.01));
+        /// assert_eq!(tuned.to_string(), "race-cars(gamma=0.9, rho=0.01)");
+        /// assert_eq!(tuned.to_string().parse::<Algorithm>()?, tuned);
+        /// # Ok::<(), racecars::Error>(())
+        /// ```
+        #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
+        pub enum Algorithm {
+            $( $(#[doc = $about])* $variant($settings), )*
+        }
+
+        impl Algorithm {
+            /// The names that parse to an algorithm.
+            pub const NAMES: &'static [&'static str] = &[$($name),*];
+
+            $(
+                $(#[doc = $about])*
+                /// Everything is derived.
+                pub fn $function() -> Self {
+                    Algorithm::$variant(Default::default())
+                }
+            )*
+
+            /// The algorithm's name.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $( Algorithm::$variant(_) => $name, )*
+                }
+            }
+
+            /// What it is, in a sentence or two.
+            pub fn about(&self) -> &'static str {
+                match self {
+                    $( Algorithm::$variant(_) => concat!($($about),*).trim_ascii_start(), )*
+                }
+            }
+
+            /// The algorithm of this name with everything derived.
+            fn named(name: &str) -> Option<Self> {
+                match name {
+                    $( $name => Some(Algorithm::$function()), )*
+                    _ => None,
+                }
+            }
+
+            fn takes_spaces(&self) -> Takes {
+                match self {
+                    $( Algorithm::$variant(_) => $takes, )*
+                }
+            }
+
+            fn by_name(&self) -> &dyn Settings {
+                match self {
+                    $( Algorithm::$variant(settings) => settings, )*
+                }
+            }
+
+            fn by_name_mut(&mut self) -> &mut dyn Settings {
+                match self {
+                    $( Algorithm::$variant(settings) => settings, )*
+                }
+            }
+
+            fn build(&self, setup: Setup<'_>) -> Result<Box<dyn Optimizer>> {
+                match self {
+                    $(
+                        Algorithm::$variant(settings) => {
+                            let new: fn(&$settings, Setup<'_>, &mut Random) -> Result<$search> =
+                                $new;
+                            let make = |setup: Setup<'_>, random: &mut Random| {
+                                new(settings, setup, random)
+                            };
+                            Ok(Box::new(Shell::<$search>::new($name, setup, make)?))
+                        }
+                    )*
+                }
+            }
+        }
+
+        /// Restores the optimizer that was saved under this name.
+        pub(super) fn restore(
+            name: &str,
+            space: Space,
+            state: &[u8],
+            depth: usize,
+        ) -> Result<Box<dyn Optimizer>> {
+            match name {
+                $(
+                    $name => {
+                        Algorithm::$function().takes(&space)?;
+                        Ok(Box::new(Shell::<$search>::restore($name, space, state, depth)?))
+                    }
+                )*
+                // A member of portfolios that is no algorithm by itself.
+                PolishSearch::NAME if depth > 0 && space.is_continuous() => {
+                    let polish =
+                        Shell::<PolishSearch>::restore(PolishSearch::NAME, space, state, depth)?;
+                    Ok(Box::new(polish))
+                }
+                other => Err(Error::saved(format!(
+                    "saved with algorithm `{other}`, which this version does not have"
+                ))),
+            }
+        }
+    };
+}
+
+registry! {
+    /// A portfolio that looks at the objective first, then chooses who leads. The default.
+    auto, Auto(Auto), "auto", Takes::ANY, PortfolioSearch<AutoRule>,
+        |settings, setup, random| AutoRule::portfolio(settings, setup, random);
+    /// RACE-CARS: SRACOS within a region that shrinks around the best point (Algorithm 4).
+    race_cars, RaceCars(RaceCars), "race-cars", Takes::ANY, RacosSearch,
+        |settings, setup, _| RacosSearch::race_cars(settings, setup);
+    /// SRACOS: sequential classification-based optimization (Algorithm 3).
+    sracos, Sracos(Classification), "sracos", Takes::ANY, RacosSearch,
+        |settings, setup, _| RacosSearch::still(Variant::Sracos, settings, setup);
+    /// RACOS: classification-based optimization in batches (Algorithms 1 and 2).
+    racos, Racos(Classification), "racos", Takes::ANY, RacosSearch,
+        |settings, setup, _| RacosSearch::still(Variant::Racos, settings, setup);
+    /// CMA-ES: evolution of a normal distribution.
+    cma_es, CmaEs(CmaEs), "cma-es", Takes::ORDERED.up_to(4096), CmaEsSearch,
+        |settings, setup, random| CmaEsSearch::new(settings, false, setup, random);
+    /// Separable CMA-ES: one variance per coordinate instead of the whole covariance matrix. Linear
+    /// instead of quadratic in the dimension, and faster to adapt, but blind to interactions.
+    sep_cma_es, SepCmaEs(CmaEs), "sep-cma-es", Takes::ORDERED, CmaEsSearch,
+        |settings, setup, random| CmaEsSearch::new(settings, true, setup, random);
+    /// Differential evolution, best/1/bin: a difference of two members is added to the best one.
+    de, De(DifferentialEvolution), "de", Takes::ANY, DeSearch,
+        |settings, setup, random| DeSearch::classic(Strategy::Best, settings, setup, random);
+    /// Differential evolution, rand/1/bin: a difference of two members is added to a third.
+    de_rand, DeRand(DifferentialEvolution), "de-rand", Takes::ANY, DeSearch,
+        |settings, setup, random| DeSearch::classic(Strategy::Random, settings, setup, random);
+    /// L-SHADE: differential evolution, current-to-pbest/1 with an archive, weights and crossover rates
+    /// learned from success, and a population that shrinks over the budget, where there is one.
+    l_shade, LShade(LShade), "l-shade", Takes::ANY, DeSearch,
+        |settings, setup, random| DeSearch::l_shade(settings, setup, random);
+    /// ZO-Adam: descent with adaptive moments on estimated gradients.
+    zo_adam, ZoAdam(ZoAdam), "zo-adam", Takes::CONTINUOUS, ZoAdamSearch,
+        |settings, setup, random| ZoAdamSearch::new(settings, setup, random);
+    /// Sequential random embedding: another algorithm in one random subspace after the other.
+    embedding, Embedding(SequentialEmbedding), "embedding", Takes::CONTINUOUS, EmbeddingSearch,
+        |settings, setup, _| EmbeddingSearch::new(settings, setup);
+    /// A portfolio of your own: algorithms that lead one after the other, each from what is known.
+    relay, Relay(Relay), "relay", Takes::ANY, PortfolioSearch<RelayRule>,
+        |settings, setup, random| RelayRule::portfolio(settings, setup, random);
+    /// Quasi-random search: a scrambled Halton sequence.
+    quasi_random, QuasiRandom(QuasiRandom), "quasi-random", Takes::ANY, QuasiRandomSearch,
+        |_, setup, random| Ok(QuasiRandomSearch::new(setup, random));
+    /// Random search: uniform draws.
+    random, Random(RandomSearch), "random", Takes::ANY, UniformSearch,
+        |_, _, _| Ok(UniformSearch);
+}
+
+impl Algorithm {
+    /// All algorithms, with everything derived.
+    pub fn all() -> impl Iterator<Item = Algorithm> {
+        Algorithm::NAMES.iter().filter_map(|name| Algorithm::named(name))
+    }
+
+    /// What can be set.
+    pub fn settings(&self) -> Vec<Setting> {
+        self.by_name().list()
+    }
+
+    /// Names and texts of the settings that were given.
+    pub fn given(&self) -> Vec<(&'static str, String)> {
+        self.by_name().given()
+    }
+
+    /// Sets one of [`Algorithm::settings`] from text, as the command line and study files do.
+    ///
+    /// ```
+    /// use racecars::Algorithm;
+    ///
+    /// let mut algorithm = Algorithm::cma_es();
+    /// algorithm.set("population", "40")?;
+    /// assert_eq!(algorithm.to_string(), "cma-es(population=40)");
+    /// assert_eq!(
+    ///     algorithm.set("population", "many").unwrap_err().to_string(),
+    ///     "setting `population` of cma-es is `many`, not a whole number"
+    /// );
+    /// assert_eq!(
+    ///     algorithm.set("size", "40").unwrap_err().to_string(),
+    ///     "cma-es has no setting `size`; it has population, sigma, restarts"
+    /// );
+    /// # Ok::<(), racecars::Error>(())
+    /// ```
+    pub fn set(&mut self, setting: &str, text: &str) -> Result<()> {
+        let name = self.name();
+        self.by_name_mut().set(setting, text.trim()).map_err(|refusal| match refusal {
+            Refusal::Expected(what) => {
+                Error::setting(format!("setting `{setting}` of {name} is `{text}`, not {what}"))
+            }
+            Refusal::Unknown => {
+                let names: Vec<&str> = self.settings().iter().map(|setting| setting.name).collect();
+                let allowed = match names.len() {
+                    0 => "it has none".to_string(),
+                    _ => format!("it has {}", names.join(", ")),
+                };
+                Error::setting(format!("{name} has no setting `{setting}`; {allowed}"))
+            }
+        })
+    }
+
+    /// The algorithm that was named, with these settings by name and text. Where none was named it is the
+    /// default, or RACE-CARS if the default does not have all of these settings.
+    ///
+    /// ```
+    /// use racecars::Algorithm;
+    ///
+    /// assert_eq!(Algorithm::configured(None, [("noise", "no")])?.name(), "auto");
+    /// assert_eq!(Algorithm::configured(None, [("gamma", "0.9")])?.name(), "race-cars");
+    /// # Ok::<(), racecars::Error>(())
+    /// ```
+    pub fn configured<N: AsRef<str>, T: AsRef<str>>(
+        named: Option<Algorithm>,
+        settings: impl IntoIterator<Item = (N, T)>,
+    ) -> Result<Algorithm> {
+        let settings: Vec<(N, T)> = settings.into_iter().collect();
+        let mut algorithm = named.unwrap_or_else(|| {
+            let usual = Algorithm::default();
+            let has_all = settings.iter().all(|(name, _)| usual.has_setting(name.as_ref()));
+            if has_all { usual } else { Algorithm::race_cars() }
+        });
+        for (name, text) in &settings {
+            algorithm.set(name.as_ref(), text.as_ref())?;
+        }
+        Ok(algorithm)
+    }
+
+    /// Whether it has a setting of this name.
+    pub fn has_setting(&self, name: &str) -> bool {
+        self.settings().iter().any(|setting| setting.name == name)
+    }
+
+    /// Whether it can search this space; if not, the error says why, and which algorithms can.
+    pub fn takes(&self, space: &Space) -> Result<()> {
+        let Some(obstacle) = self.takes_spaces().obstacle(space) else { return Ok(()) };
+        let others =
+            Algorithm::all().filter(|other| other.takes_spaces().obstacle(space).is_none());
+        let others: Vec<&str> = others.map(|other| other.name()).collect();
+        let name = self.name();
+        Err(Error::setting(format!("{name} {obstacle}; {} take this space", others.join(", "))))
+    }
+
+    /// How deep optimizers are nested in one of this algorithm.
+    fn nesting(&self) -> usize {
+        match self {
+            Algorithm::Auto(_) => 1,
+            Algorithm::Embedding(settings) => 1 + settings.algorithm.nesting(),
+            Algorithm::Relay(settings) => {
+                1 + settings.algorithms().map(Algorithm::nesting).max().unwrap_or(0)
+            }
+            _ => 0,
+        }
+    }
+
+    /// An optimizer of this algorithm. `budget` is the number of evaluations planned, if known;
+    /// `None` is allowed everywhere.
+    pub fn optimizer(
+        &self,
+        space: &Space,
+        budget: Option<u64>,
+        seed: u64,
+    ) -> Result<Box<dyn Optimizer>> {
+        self.takes(space)?;
+        if self.nesting() > MAX_DEPTH {
+            return Err(Error::setting(format!(
+                "{self} has more than {MAX_DEPTH} optimizers in one another"
+            )));
+        }
+        self.build(Setup { space, budget, seed })
+    }
+}
+
+impl Default for Algorithm {
+    fn default() -> Self {
+        Algorithm::auto()
+    }
+}
+
+/// The name, and in brackets the settings that were given.
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        let given: Vec<String> =
+            self.given().into_iter().map(|(name, text)| format!("{name}={text}")).collect();
+        if given.is_empty() { Ok(()) } else { write!(f, "({})", given.join(", ")) }
+    }
+}
+
+/// Reads what `Display` writes.
+impl FromStr for Algorithm {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let (name, given) = match text.split_once('(') {
+            Some((name, rest)) => {
+                let closed = rest.strip_suffix(')');
+                let inner = closed.ok_or_else(|| {
+                    Error::setting(format!("algorithm `{text}` has a `(` without a `)`"))
+                })?;
+                (name, inner)
+            }
+            None => (text, ""),
+        };
+        let mut algorithm = Algorithm::named(name.trim()).ok_or_else(|| {
+            let names = Algorithm::NAMES.join(", ");
+            Error::setting(format!("algorithm `{name}` is not one of {names}"))
+        })?;
+        for setting in split_outside_brackets(given) {
+            let (key, value) = setting.split_once('=').ok_or_else(|| {
+                Error::setting(format!("`{setting}` in algorithm `{text}` is not NAME=VALUE"))
+            })?;
+            algorithm.set(key.trim(), value)?;
+        }
+        Ok(algorithm)
+    }
+}
+
+/// Splits at the commas that are not within brackets.
+pub(crate) fn split_outside_brackets(text: &str) -> Vec<&str> {
+    let (mut parts, mut depth, mut start) = (Vec::new(), 0usize, 0);
+    for (place, letter) in text.char_indices() {
+        match letter {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                parts.push(text[start..place].trim());
+                start = place + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(text[start..].trim());
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+/// An algorithm as a setting of another one.
+impl SettingValue for Algorithm {
+    fn expected() -> String {
+        "an algorithm such as race-cars or cma-es(population=40)".into()
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
+/// As the text of `Display`.
+impl Serialize for Algorithm {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Algorithm {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::optimizers::load;
+
+    #[test]
+    fn every_name_makes_an_optimizer_of_that_name_that_can_be_saved() {
+        let space = Space::cube(3, 0.0, 1.0).unwrap();
+        for name in Algorithm::NAMES {
+            let algorithm: Algorithm = name.parse().unwrap();
+            assert_eq!(algorithm.name(), *name);
+            let mut optimizer = algorithm.optimizer(&space, Some(100), 1).unwrap();
+            assert_eq!(optimizer.name(), *name);
+            assert_eq!(load(&optimizer.save()).unwrap().ask(), optimizer.ask());
+        }
+        assert_eq!(Algorithm::all().count(), Algorithm::NAMES.len());
+    }
+
+    #[test]
+    fn every_setting_is_explained_and_survives_its_text() {
+        for algorithm in Algorithm::all() {
+            for Setting { name, about } in algorithm.settings() {
+                assert!(about.len() > 10, "{algorithm}: {name}");
+            }
+        }
+        let texts = [
+            "race-cars(training_size=7, replacing=farthest, repeats=true, gamma=0.9)",
+            "de(weight=[0.5, 0.75], crossover=0.25)",
+            "embedding(dimension=5, rounds=3, algorithm=cma-es(population=9, sigma=0.1))",
+            "auto(noise=yes)",
+        ];
+        for text in texts {
+            assert_eq!(text.parse::<Algorithm>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn refusals_list_what_is_allowed() {
+        let error = |text: &str| text.parse::<Algorithm>().unwrap_err().to_string();
+        assert!(error("magic").starts_with("algorithm `magic` is not one of auto, race-cars, "));
+        assert_eq!(
+            error("cma-es(population"),
+            "algorithm `cma-es(population` has a `(` without a `)`"
+        );
+        assert_eq!(
+            error("auto(noise=maybe)"),
+            "setting `noise` of auto is `maybe`, not detect, yes or no"
+        );
+        assert_eq!(error("random(x=1)"), "random has no setting `x`; it has none");
+    }
+
+    #[test]
+    fn a_space_that_is_refused_comes_with_who_takes_it() {
+        let space = Space::builder().real("x", 0.0, 1.0).integers("layer", 2, 0, 3);
+        let space = space.categorical("c", ["a", "b", "c"]).build().unwrap();
+        let error = |algorithm: Algorithm| algorithm.takes(&space).unwrap_err().to_string();
+        let takers = "auto, race-cars, sracos, racos, de, de-rand, l-shade, relay, quasi-random, random \
+                      take this space";
+        assert_eq!(
+            error(Algorithm::zo_adam()),
+            format!("zo-adam takes continuous coordinates, and `layer[0]` is discrete; {takers}")
+        );
+        assert_eq!(
+            error(Algorithm::cma_es()),
+            format!(
+                "cma-es takes coordinates with an order, and the values of `c` have none; {takers}"
+            )
+        );
+        let large = Space::cube(5000, 0.0, 1.0).unwrap();
+        let error = Algorithm::cma_es().takes(&large).unwrap_err().to_string();
+        assert!(
+            error.starts_with("cma-es takes at most 4096 coordinates, the space has 5000; auto, ")
+        );
+    }
+}

@@ -1,0 +1,257 @@
+//! `auto`: a portfolio that looks at the objective first.
+//!
+//! A few dozen evaluations tell whether coordinates interact and whether the objective is wavy
+//! (`survey`). From that, the dimension and the budget follows who leads when (`plan`): adaptive RACE-CARS
+//! where coordinates can be set one by one or the budget is small, CMA-ES where they have to move
+//! together. Each leader starts from the best point known where that helps, and parabolas along the
+//! coordinates take the last steps into the valley (`polish`).
+//!
+//! In spaces with discrete coordinates, RACE-CARS gets the whole budget.
+
+mod plan;
+mod survey;
+
+use super::polish::PolishSearch;
+use super::referee::Referee;
+use super::{Origin, PortfolioSearch, Rule, Team};
+use crate::error::Result;
+use crate::optimizers::Algorithm;
+use crate::optimizers::cma_es::CmaEs;
+use crate::optimizers::settings::{choices, settings};
+use crate::optimizers::shell::{Setup, Shell, Tools};
+use crate::random::Random;
+use crate::space::Space;
+use plan::{Leg, Role};
+use serde::{Deserialize, Serialize};
+use survey::{Findings, Survey};
+
+/// The first standard deviation of CMA-ES where it begins anew, as a share of each axis.
+const SIGMA: f64 = 0.2;
+/// The bounds of that deviation where CMA-ES goes on from RACE-CARS' region.
+const SIGMA_AFTER_RACE_CARS: [f64; 2] = [0.01, 0.05];
+/// The first step of a polish after CMA-ES, as a share of each axis.
+const STEP: f64 = 1e-3;
+/// The bounds of that step after RACE-CARS, which knows its region.
+const STEP_AFTER_RACE_CARS: [f64; 2] = [1e-4, 0.037];
+
+settings! {
+    /// Settings of `auto`.
+    #[derive(Copy)]
+    pub struct Auto {
+        /// Whether the objective is noisy: detect, yes or no. Where it is, points that may look better
+        /// only by chance are re-evaluated, and the best value is a mean. `detect`, the default,
+        /// evaluates the first point twice, unless a coordinate is discrete.
+        noise: Noise,
+    }
+}
+
+/// Whether the objective is noisy.
+///
+/// ```
+/// use racecars::{Algorithm, Auto, Noise, Space, minimize};
+///
+/// let space = Space::cube(5, -5.0, 5.0)?;
+/// let mut calls = 0;
+/// let noisy = Algorithm::Auto(Auto::default().noise(Noise::Yes));
+/// let solution = minimize(&space).algorithm(noisy).budget(500).run(|x| {
+///     calls += 1;
+///     let noise = f64::from(calls * 7919 % 1000) / 1000.0 - 0.5;
+///     x.coordinates().iter().map(|x| x * x).sum::<f64>() + noise
+/// })?;
+/// assert!(solution.portfolio().is_some_and(|portfolio| portfolio.noisy));
+/// assert!(solution.value().is_some_and(|mean| mean < 1.0));
+/// # Ok::<(), racecars::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Noise {
+    /// To be found out, by evaluating the first point twice. Not in spaces with discrete coordinates,
+    /// where no point is asked twice unless noise is known of.
+    #[default]
+    Detect,
+    /// Noisy.
+    Yes,
+    /// Deterministic.
+    No,
+}
+
+choices!(Noise { Detect => "detect", Yes => "yes", No => "no" });
+
+/// The rule of `auto`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct AutoRule {
+    seed: u64,
+    noise: Noise,
+    budget: Option<u64>,
+    survey: Option<Survey>,
+    /// Empty until the survey is over.
+    legs: Vec<Leg>,
+    /// The leg that is on.
+    leg: usize,
+    /// Whether CMA-ES learns the whole covariance matrix.
+    is_full: bool,
+    /// RACE-CARS' place in the team.
+    race_cars: Option<usize>,
+}
+
+impl AutoRule {
+    pub(crate) fn portfolio(
+        settings: &Auto,
+        setup: Setup<'_>,
+        random: &mut Random,
+    ) -> Result<PortfolioSearch<AutoRule>> {
+        let Setup { space, budget, seed } = setup;
+        let horizon = plan::horizon(budget, space.dimension());
+        let coordinates =
+            plan::surveyed(horizon, space.dimension()).filter(|_| !space.can_repeat());
+        let survey = coordinates.map(|coordinates| Survey::new(coordinates, random.bits()));
+        let rule = AutoRule {
+            seed,
+            noise: settings.noise,
+            budget,
+            survey,
+            legs: Vec::new(),
+            leg: 0,
+            is_full: false,
+            race_cars: None,
+        };
+        Ok(PortfolioSearch::new(rule, budget))
+    }
+
+    /// Whether the survey has what it needs, or has waited long enough for it.
+    fn is_surveyed(&self, told: u64) -> bool {
+        let Some(survey) = &self.survey else { return true };
+        survey.is_complete() || told >= 2 * survey.len() as u64
+    }
+
+    /// Makes the plan from what the survey found, and RACE-CARS, which is part of most.
+    fn decide(&mut self, team: &mut Team, tools: &mut Tools<'_, Origin>) -> Result<()> {
+        let (space, asked) = (tools.space, tools.ledger.next_id());
+        let n = space.dimension();
+        let horizon = plan::horizon(self.budget, n);
+        let nothing = Findings { shape: None, noise: None };
+        let findings = self.survey.as_ref().map_or(nothing, Survey::findings);
+        let is_noisy = match self.noise {
+            Noise::Detect => findings.noise.is_some(),
+            Noise::Yes => true,
+            Noise::No => false,
+        };
+        let mut plan = if space.can_repeat() {
+            plan::Plan {
+                legs: vec![Leg { role: Role::RaceCars, until: horizon }],
+                is_full: false,
+                reason: format!("some coordinates are discrete{}", plan::noise(is_noisy)),
+            }
+        } else {
+            plan::plan(findings.shape, is_noisy, horizon, n)
+        };
+        // Legs that would be over already are left out.
+        plan.legs.retain(|leg| leg.until > asked);
+        if plan.legs.is_empty() {
+            plan.legs.push(Leg { role: Role::RaceCars, until: horizon.max(asked + 1) });
+        }
+        let part = plan.legs.iter().find(|leg| leg.role == Role::RaceCars);
+        // Without a budget, it plans none of its own unless its leg is one of several.
+        let own = match (self.budget, part, plan.legs.len()) {
+            (None, _, 0 | 1) => None,
+            (_, Some(leg), _) => Some(leg.until),
+            (_, None, _) => Some(horizon),
+        };
+        let race_cars = Algorithm::race_cars().optimizer(space, own, self.seed)?;
+        let place = team.add(race_cars, false);
+        team.tell_early(place)?;
+        team.referee = is_noisy.then(|| Referee::of_noise(findings.noise));
+        team.note(asked, plan.reason);
+        (self.race_cars, self.is_full, self.legs) = (Some(place), plan.is_full, plan.legs);
+        self.begin_leg(team, tools)
+    }
+
+    /// Lets the leg's member lead, made from what is known.
+    fn begin_leg(&mut self, team: &mut Team, tools: &mut Tools<'_, Origin>) -> Result<()> {
+        let (space, asked) = (tools.space, tools.ledger.next_id());
+        let Leg { role, until } = self.legs[self.leg];
+        let has_led = |role: Role| self.legs[..self.leg].iter().any(|leg| leg.role == role);
+        // A region says something only where RACE-CARS has led.
+        let race_cars = self.race_cars.filter(|_| has_led(Role::RaceCars));
+        let region = race_cars.and_then(|place| team.member(place).region());
+        let share = region.map(|region| region.share);
+        let place = match role {
+            Role::RaceCars => self.race_cars.unwrap_or(0),
+            Role::CmaEs => {
+                let sigma = match share {
+                    Some(share) if !has_led(Role::Polish) => {
+                        let [least, most] = SIGMA_AFTER_RACE_CARS;
+                        share.clamp(least, most)
+                    }
+                    _ => SIGMA,
+                };
+                let settings = CmaEs::default().sigma(sigma);
+                let algorithm = match self.is_full {
+                    true => Algorithm::CmaEs(settings),
+                    false => Algorithm::SepCmaEs(settings),
+                };
+                let place = team.add(algorithm.optimizer(space, None, tools.random.bits())?, false);
+                if has_led(Role::RaceCars) || team.has_known {
+                    team.tell_best(place)?;
+                }
+                place
+            }
+            Role::Polish => {
+                let [least, most] = STEP_AFTER_RACE_CARS;
+                let share = share.filter(|_| !has_led(Role::CmaEs));
+                let step = share.map_or(STEP, |share| share.clamp(least, most));
+                let setup = Setup { space, budget: None, seed: tools.random.bits() };
+                let polish = Shell::new(PolishSearch::NAME, setup, |setup, _| {
+                    Ok(PolishSearch::new(setup.space, step))
+                })?;
+                team.add(Box::new(polish), true)
+            }
+        };
+        team.lead(place, asked, until);
+        Ok(())
+    }
+}
+
+impl Rule for AutoRule {
+    fn advance(&mut self, team: &mut Team, tools: &mut Tools<'_, Origin>) -> Result<()> {
+        if self.legs.is_empty() {
+            return match self.is_surveyed(tools.ledger.told()) {
+                true => self.decide(team, tools),
+                false => Ok(()),
+            };
+        }
+        while self.leg + 1 < self.legs.len() && tools.ledger.next_id() >= self.legs[self.leg].until
+        {
+            self.leg += 1;
+            self.begin_leg(team, tools)?;
+        }
+        Ok(())
+    }
+
+    fn probe(&mut self, space: &Space, point: &mut [f64]) -> Option<usize> {
+        self.survey.as_mut()?.next(space, point)
+    }
+
+    fn learn_probe(&mut self, number: usize, value: Option<f64>) {
+        if let Some(survey) = &mut self.survey {
+            survey.tell(number, value);
+        }
+    }
+
+    fn expects_noise(&self) -> bool {
+        self.noise == Noise::Yes
+    }
+
+    fn is_sound(&self, team: &Team, space: &Space) -> bool {
+        let is_race_cars =
+            |place: usize| place < team.members.len() && team.member(place).name() == "race-cars";
+        self.survey.as_ref().is_none_or(Survey::is_sound)
+            && self.leg < self.legs.len().max(1)
+            && self.legs.is_sorted_by(|a, b| a.until < b.until)
+            && self.race_cars.is_some() != self.legs.is_empty()
+            && self.race_cars.is_none_or(is_race_cars)
+            && team.has_leader() != self.legs.is_empty()
+            && !(space.can_repeat() && self.legs.iter().any(|leg| leg.role != Role::RaceCars))
+    }
+}

@@ -1,0 +1,219 @@
+//! A look at the objective before the budget is spent: does the effect of a coordinate depend on the
+//! others, and is it wavy?
+//!
+//! For a few coordinates, the objective is evaluated at five places along the axis, twice: around two
+//! random points that differ in everything else. Where coordinates do not interact, the five places
+//! are in the same order of merit both times; a rotation changes the order of two places in five. And
+//! along an axis of a function with one valley no place is worse than both its neighbours. Every other
+//! coordinate is looked at closely, within a fifth of its axis, for waves that are short. The first
+//! point is evaluated again in the end: two values are noise. With few evaluations to spend, that is all
+//! that is looked at.
+
+use crate::optimizers::saved::ID_HEADROOM;
+use crate::random::Random;
+use crate::space::Space;
+use serde::{Deserialize, Serialize};
+
+/// Places along an axis.
+const PLACES: usize = 5;
+/// Random points around which the same places are taken.
+const BASES: usize = 2;
+/// Relative differences up to this are no noise: sums on several threads round differently each time.
+const ROUNDING: f64 = 1e-12;
+/// The share of the axis that is looked at closely.
+const CLOSE: f64 = 0.2;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Survey {
+    seed: u64,
+    coordinates: usize,
+    asked: usize,
+    told: usize,
+    /// The value of each probe, indexed by coordinate, base point and position; then of the first probe
+    /// again. `None` while it is not known, and where there was none.
+    values: Vec<Option<f64>>,
+}
+
+/// What a survey found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Findings {
+    /// Unknown where no coordinate was looked at, or too many values are missing.
+    pub(super) shape: Option<Shape>,
+    /// The two values of the same point, if they differ.
+    pub(super) noise: Option<(f64, f64)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Shape {
+    /// The share of pairs of places whose order depends on the other coordinates.
+    pub(super) interaction: f64,
+    /// The share of profiles with a crest.
+    pub(super) waves: f64,
+}
+
+impl Survey {
+    /// The number of evaluations for this many coordinates.
+    pub(super) fn cost(coordinates: usize) -> usize {
+        (coordinates * BASES * PLACES).max(1) + 1
+    }
+
+    pub(super) fn new(coordinates: usize, seed: u64) -> Self {
+        let values = vec![None; Survey::cost(coordinates)];
+        Survey { seed, coordinates, asked: 0, told: 0, values }
+    }
+
+    /// The number of evaluations.
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Writes the next point, and returns its place in the survey, while there is one.
+    pub(super) fn next(&mut self, space: &Space, point: &mut [f64]) -> Option<usize> {
+        let slot = (self.asked < self.values.len()).then_some(self.asked)?;
+        self.asked += 1;
+        // The last one is the first one again.
+        self.write(space, slot % (self.values.len() - 1), point);
+        Some(slot)
+    }
+
+    /// Everything about a point is a function of the seed and its place in the survey.
+    fn write(&self, space: &Space, slot: usize, point: &mut [f64]) {
+        let (coordinate, base, place) =
+            (slot / (BASES * PLACES), slot / PLACES % BASES, slot % PLACES);
+        let mut axis = Random::new(self.seed.wrapping_add((1 + coordinate as u64) << 8));
+        let index = axis.index(space.dimension());
+        let (begin, length) =
+            if coordinate % 2 == 0 { (0.0, 1.0) } else { (axis.unit() * (1.0 - CLOSE), CLOSE) };
+        // Not evenly: even places would miss waves of their own length.
+        let mut share = 0.0;
+        for step in 0..=place {
+            share = begin + length * (step as f64 + axis.unit()) / PLACES as f64;
+        }
+        let seed = self.seed.wrapping_add(1 + (coordinate * BASES + base) as u64);
+        space.draw(&mut Random::new(seed), point);
+        point[index] = space.axis(index).at(share);
+    }
+
+    pub(super) fn tell(&mut self, slot: usize, value: Option<f64>) {
+        if let Some(place) = self.values.get_mut(slot) {
+            *place = value;
+            self.told += 1;
+        }
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.told >= self.values.len()
+    }
+
+    pub(super) fn findings(&self) -> Findings {
+        let noise = match (self.values.first(), self.values.last()) {
+            (Some(&Some(first)), Some(&Some(again))) => Some((first, again)),
+            _ => None,
+        };
+        let is_noise = |(first, again): &(f64, f64)| {
+            (first - again).abs() > ROUNDING * first.abs().max(again.abs())
+        };
+        let noise = noise.filter(is_noise);
+        Findings { shape: self.shape(), noise }
+    }
+
+    fn shape(&self) -> Option<Shape> {
+        let (mut pairs, mut crossed, mut profiles, mut crests) = (0, 0, 0, 0);
+        let by_coordinate = self.values[..self.values.len() - 1].chunks_exact(BASES * PLACES);
+        for both in by_coordinate {
+            let (one, other) = both.split_at(PLACES);
+            for i in 0..PLACES {
+                for j in 0..i {
+                    if let (Some(a), Some(b), Some(c), Some(d)) =
+                        (one[i], one[j], other[i], other[j])
+                    {
+                        pairs += 1;
+                        crossed += usize::from((a < b) != (c < d));
+                    }
+                }
+            }
+            for profile in [one, other] {
+                if let Some(values) = profile.iter().copied().collect::<Option<Vec<f64>>>() {
+                    let is_crest = |at: &[f64]| at[1] > at[0] && at[1] > at[2];
+                    profiles += 1;
+                    crests += usize::from(values.windows(3).any(is_crest));
+                }
+            }
+        }
+        let share = |count: usize, of: usize| count as f64 / of.max(1) as f64;
+        let is_enough = profiles > 0 && profiles >= self.coordinates;
+        is_enough
+            .then(|| Shape { interaction: share(crossed, pairs), waves: share(crests, profiles) })
+    }
+
+    /// Checks the invariants of a deserialized state.
+    pub(super) fn is_sound(&self) -> bool {
+        self.coordinates < 1000
+            && self.values.len() == Survey::cost(self.coordinates)
+            && self.asked <= self.values.len()
+            && (self.told as u64) < ID_HEADROOM
+            && self.values.iter().flatten().all(|value| value.is_finite())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn survey(seed: u64, objective: impl FnMut(&[f64]) -> Option<f64>) -> Findings {
+        survey_of(6, seed, objective)
+    }
+
+    fn survey_of(
+        coordinates: usize,
+        seed: u64,
+        mut objective: impl FnMut(&[f64]) -> Option<f64>,
+    ) -> Findings {
+        let space = Space::cube(30, -5.0, 5.0).unwrap();
+        let mut survey = Survey::new(coordinates, seed);
+        let mut point = vec![0.0; 30];
+        while let Some(slot) = survey.next(&space, &mut point) {
+            assert!(!survey.is_complete());
+            survey.tell(slot, objective(&point));
+        }
+        assert!(survey.is_complete() && survey.is_sound());
+        survey.findings()
+    }
+
+    fn mean(measure: impl Fn(Shape) -> f64, objective: fn(&[f64]) -> f64) -> f64 {
+        let found = |seed| measure(survey(seed, |x| Some(objective(x))).shape.unwrap());
+        (0..40).map(found).sum::<f64>() / 40.0
+    }
+
+    #[test]
+    fn a_sum_over_coordinates_has_no_interaction_and_a_valley_has_no_waves() {
+        let sphere: fn(&[f64]) -> f64 = |x| x.iter().map(|x| (x - 1.0).powi(2)).sum();
+        let waves: fn(&[f64]) -> f64 = |x| x.iter().map(|x| x * x - 10.0 * (6.0 * x).cos()).sum();
+        let bilinear: fn(&[f64]) -> f64 = |x| x.windows(2).map(|x| x[0] * x[1]).sum();
+        assert_eq!(mean(|f| f.interaction, sphere), 0.0);
+        assert_eq!(mean(|f| f.waves, sphere), 0.0);
+        assert_eq!(mean(|f| f.interaction, waves), 0.0);
+        assert!(mean(|f| f.waves, waves) > 0.4);
+        assert!(mean(|f| f.interaction, bilinear) > 0.3);
+        assert_eq!(mean(|f| f.waves, bilinear), 0.0);
+    }
+
+    #[test]
+    fn noise_is_seen_and_missing_values_are_not_taken_for_something() {
+        let mut noise = Random::new(1);
+        let mut noisy = |x: &[f64]| Some(x.iter().sum::<f64>() + 1e-9 * noise.normal());
+        assert!(survey(1, &mut noisy).noise.is_some());
+        let found = survey_of(0, 1, &mut noisy);
+        assert!(found.noise.is_some() && found.shape.is_none());
+        assert!(survey(1, |x| Some(x.iter().sum())).noise.is_none());
+        let mut calls = 0;
+        let rounding = |x: &[f64]| {
+            calls += 1;
+            Some(x.iter().sum::<f64>() * (1.0 + f64::EPSILON * f64::from(calls % 7)))
+        };
+        assert!(survey(1, rounding).noise.is_none());
+        assert_eq!(survey(1, |_| None), Findings { shape: None, noise: None });
+        let half = survey(1, |x| (x[3] > 0.0).then(|| x.iter().sum()));
+        assert!(half.shape.is_none_or(|found| found.interaction == 0.0));
+    }
+}

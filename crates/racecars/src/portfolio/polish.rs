@@ -1,0 +1,346 @@
+//! The last steps into a valley: parabolas along the coordinates.
+//!
+//! Around the best point, the objective is evaluated a step to either side along some coordinates; the
+//! parabola through the three values has its vertex where that coordinate is best. The vertices of all
+//! these coordinates together make one more point. When it is better than what the single steps found,
+//! the next round takes twice as many coordinates, otherwise half as many. Where coordinates are nearly
+//! independent, all of them are set right by two evaluations each.
+
+use crate::error::Result;
+use crate::optimizers::ledger::Ledger;
+use crate::optimizers::saved::ID_HEADROOM;
+use crate::optimizers::shell::{Proposal, Search, Told, Tools};
+use crate::random::Random;
+use crate::space::{Axis, Space};
+use serde::{Deserialize, Serialize};
+
+/// A member of portfolios, which tell it of every new best point. Unlike a whole algorithm it may have
+/// nothing to propose: while a round waits for outcomes, and at the bottom of the valley.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PolishSearch {
+    /// The step of each coordinate.
+    steps: Vec<f64>,
+    /// How many coordinates the next round takes.
+    block: usize,
+    /// The coordinates that have not had their turn.
+    order: Vec<usize>,
+    round: Option<Round>,
+    /// Counts the rounds, so that what comes late is not taken for this round's.
+    number: u64,
+    /// The best value when a round last began, and how many turns ago that was lower before.
+    best: f64,
+    idle: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Round {
+    base: Box<[f64]>,
+    value: f64,
+    arms: Vec<Arm>,
+    /// How many of the points to either side were asked, two for each arm.
+    asked: usize,
+    told: usize,
+    is_step_out: bool,
+    /// The best value of the points to either side.
+    best_side: f64,
+}
+
+/// One coordinate's turn.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct Arm {
+    index: usize,
+    /// The coordinate to either side, and the values there, once known: infinite where there is none.
+    at: [f64; 2],
+    values: [Option<f64>; 2],
+}
+
+/// A point asked: by the round's number, and by the side of an arm, or of all arms together.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Probe {
+    round: u64,
+    slot: Option<usize>,
+}
+
+impl PolishSearch {
+    pub(crate) const NAME: &'static str = "polish";
+
+    /// With steps of this share of each axis. The space is continuous.
+    pub(super) fn new(space: &Space, share: f64) -> Self {
+        let step = |index| {
+            let extent = space.axis(index).extent();
+            share * extent.high - share * extent.low
+        };
+        PolishSearch {
+            steps: (0..space.dimension()).map(step).collect(),
+            block: 1,
+            order: Vec::new(),
+            round: None,
+            number: 0,
+            best: f64::INFINITY,
+            idle: 0,
+        }
+    }
+
+    /// Writes a point to evaluate, `best` and `value` being the best so far. None while a round waits for
+    /// outcomes, and when two turns of every coordinate brought nothing.
+    fn next(
+        &mut self,
+        space: &Space,
+        best: &[f64],
+        value: f64,
+        random: &mut Random,
+        point: &mut [f64],
+    ) -> Option<Probe> {
+        loop {
+            if self.round.is_none() && !self.begin(space, best, value, random) {
+                return None;
+            }
+            let (number, steps) = (self.number, &mut self.steps);
+            let round = self.round.as_mut()?;
+            while round.asked < 2 * round.arms.len() {
+                let slot = round.asked;
+                round.asked += 1;
+                let Arm { index, at, .. } = round.arms[slot / 2];
+                if at[slot % 2] == round.base[index] {
+                    // The best point is at the end of this axis.
+                    round.tell(slot, f64::INFINITY);
+                    continue;
+                }
+                point.copy_from_slice(&round.base);
+                point[index] = at[slot % 2];
+                return Some(Probe { round: number, slot: Some(slot) });
+            }
+            if round.told < round.asked || round.is_step_out {
+                return None;
+            }
+            point.copy_from_slice(&round.base);
+            let mut moves = false;
+            for arm in &round.arms {
+                let extent = space.axis(arm.index).extent();
+                let base = round.base[arm.index];
+                let by = arm.vertex(base, round.value, &mut steps[arm.index]);
+                let longest = 0.25 * extent.high - 0.25 * extent.low;
+                steps[arm.index] = steps[arm.index].min(longest);
+                let to = (base + by).clamp(extent.low, extent.high);
+                moves |= to != base;
+                point[arm.index] = to;
+            }
+            if moves {
+                round.is_step_out = true;
+                return Some(Probe { round: number, slot: None });
+            }
+            self.round = None;
+        }
+    }
+
+    /// Begins a round; false when nothing more is to be had.
+    fn begin(&mut self, space: &Space, best: &[f64], value: f64, random: &mut Random) -> bool {
+        let n = space.dimension();
+        if value < self.best {
+            (self.best, self.idle) = (value, 0);
+        }
+        if self.idle >= 2 * n {
+            return false;
+        }
+        let mut arms = Vec::new();
+        while arms.len() < self.block.min(n) {
+            if self.order.is_empty() {
+                if !arms.is_empty() {
+                    break;
+                }
+                self.order = (0..n).collect();
+                for last in (1..n).rev() {
+                    self.order.swap(last, random.index(last + 1));
+                }
+            }
+            let Some(index) = self.order.pop() else { break };
+            let (base, step) = (best[index], self.steps[index]);
+            let at = match space.axis(index) {
+                Axis::Continuous { low, high } => [(base - step).max(low), (base + step).min(high)],
+                _ => [base; 2],
+            };
+            arms.push(Arm { index, at, values: [None; 2] });
+        }
+        self.idle += arms.len();
+        self.number += 1;
+        self.round = Some(Round {
+            base: best.into(),
+            value,
+            arms,
+            asked: 0,
+            told: 0,
+            is_step_out: false,
+            best_side: f64::INFINITY,
+        });
+        true
+    }
+
+    /// Learns the value at a point, infinite where it has none.
+    fn tell(&mut self, probe: Probe, value: f64) {
+        let Some(round) = self.round.as_mut().filter(|_| probe.round == self.number) else {
+            return;
+        };
+        match probe.slot {
+            Some(slot) => round.tell(slot, value),
+            None => {
+                let is_better = value < round.value.min(round.best_side);
+                self.block = match is_better {
+                    true => (2 * self.block).min(self.steps.len()),
+                    false => (self.block / 2).max(1),
+                };
+                self.round = None;
+            }
+        }
+    }
+
+    fn is_consistent(&self, space: &Space) -> bool {
+        let n = space.dimension();
+        let is_arm = |arm: &Arm, base: &[f64]| {
+            let values = arm.values.iter().flatten();
+            arm.index < n
+                && arm.at.iter().all(|&at| space.axis(arm.index).contains(at))
+                && (values.clone().count() == 0 || values.clone().all(|value| !value.is_nan()))
+                && base.len() == n
+        };
+        let is_round = |round: &Round| {
+            space.check(&round.base).is_ok()
+                && round.value.is_finite()
+                && !round.best_side.is_nan()
+                && (1..=n).contains(&round.arms.len())
+                && round.arms.iter().all(|arm| is_arm(arm, &round.base))
+                && round.told <= round.asked
+                && round.asked <= 2 * round.arms.len()
+        };
+        self.steps.len() == n
+            && self.steps.iter().all(|step| *step >= 0.0 && step.is_finite())
+            && (1..=n).contains(&self.block)
+            && self.order.len() <= n
+            && self.order.iter().all(|&index| index < n)
+            && self.idle <= 3 * n
+            && !self.best.is_nan()
+            && self.number < ID_HEADROOM
+            && self.round.as_ref().is_none_or(is_round)
+    }
+}
+
+impl Search for PolishSearch {
+    type Mark = Probe;
+
+    fn propose(&mut self, tools: &mut Tools<'_, Probe>) -> Option<Proposal<Probe>> {
+        let (best, value) = (tools.best.sample()?, tools.best.value()?);
+        let mut point = tools.buffer();
+        let space = tools.space;
+        let Some(mark) = self.next(space, &best.point, value, tools.random, &mut point) else {
+            tools.keep(point);
+            return None;
+        };
+        let key = space.key(&point);
+        Some(Proposal { point, key, mark })
+    }
+
+    fn learn(&mut self, told: Told<Probe>, _: &mut Tools<'_, Probe>) -> Result<Option<Box<[f64]>>> {
+        if let Some((_, probe)) = told.asked {
+            self.tell(probe, told.sample.rank.value().unwrap_or(f64::INFINITY));
+        }
+        Ok(Some(told.sample.point))
+    }
+
+    fn is_sound(&self, space: &Space, _: &Ledger<Probe>) -> Result<bool> {
+        Ok(self.is_consistent(space))
+    }
+}
+
+impl Round {
+    fn tell(&mut self, slot: usize, value: f64) {
+        let Some(arm) = self.arms.get_mut(slot / 2) else { return };
+        if arm.values[slot % 2].replace(value).is_none() {
+            self.told += 1;
+            self.best_side = self.best_side.min(value);
+        }
+    }
+}
+
+impl Arm {
+    /// How far it is from `base`, whose value is `middle`, to the parabola's vertex; sets the step of
+    /// the coordinate's next turn.
+    fn vertex(&self, base: f64, middle: f64, step: &mut f64) -> f64 {
+        let [low, high] = self.values.map(|value| value.unwrap_or(f64::INFINITY));
+        let (left, right) = (base - self.at[0], self.at[1] - base);
+        let best_side = if low < high { -left } else { right };
+        if low.is_infinite() || high.is_infinite() {
+            *step *= 0.5;
+            return if low.min(high) < middle { best_side } else { 0.0 };
+        }
+        let (falling, rising) = ((middle - low) / left, (high - middle) / right);
+        let curvature = (rising - falling) / (left + right);
+        let vertex = match curvature > 0.0 {
+            true => -(falling + curvature * left) / (2.0 * curvature),
+            false => 2.0 * best_side,
+        };
+        let vertex = if vertex.is_finite() { vertex.clamp(-2.0 * *step, 2.0 * *step) } else { 0.0 };
+        *step = match low.min(high) < middle {
+            true => 2.0 * *step,
+            // The valley is between the two: closer next time.
+            false => vertex.abs().clamp(0.05 * *step, 0.5 * *step),
+        };
+        vertex
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The best value after so many evaluations.
+    fn polished(n: usize, evaluations: usize, objective: impl Fn(&[f64]) -> f64) -> (f64, usize) {
+        let space = Space::cube(n, -10.0, 10.0).unwrap();
+        let mut random = Random::new(1);
+        let mut best = vec![1.0; n];
+        let mut value = objective(&best);
+        let mut polish = PolishSearch::new(&space, 0.03);
+        let mut point = vec![0.0; n];
+        for used in 0..evaluations {
+            let Some(probe) = polish.next(&space, &best, value, &mut random, &mut point) else {
+                return (value, used);
+            };
+            space.check(&point).unwrap();
+            let new = objective(&point);
+            polish.tell(probe, new);
+            assert!(polish.is_consistent(&space));
+            if new < value {
+                value = new;
+                best.copy_from_slice(&point);
+            }
+        }
+        (value, evaluations)
+    }
+
+    #[test]
+    fn a_sum_of_parabolas_takes_two_evaluations_a_coordinate() {
+        let ellipsoid = |x: &[f64]| {
+            x.iter().enumerate().map(|(i, x)| 10f64.powi(i as i32 % 7) * (x - 0.7).powi(2)).sum()
+        };
+        let (value, _) = polished(40, 40 * 5 / 2, ellipsoid);
+        assert!(value < 1e-20, "{value}");
+    }
+
+    #[test]
+    fn it_goes_down_a_valley_and_ends_at_its_bottom() {
+        let kinked = |x: &[f64]| x.iter().map(|x| (x - 3.0).abs()).sum();
+        assert!(polished(5, 400, kinked).0 < 1e-3);
+        let (value, used) = polished(5, 100_000, |x| x.iter().map(|x| x * x).sum());
+        assert!(value < 1e-12 && used < 1000, "{value} {used}");
+    }
+
+    #[test]
+    fn it_stays_within_the_bounds() {
+        let (value, _) = polished(4, 300, |x| x.iter().sum());
+        assert_eq!(value, -40.0);
+    }
+
+    #[test]
+    fn an_objective_without_values_ends_it() {
+        let (_, used) = polished(3, 1000, |x| if x == [1.0; 3] { 0.0 } else { f64::INFINITY });
+        assert!(used < 50, "{used}");
+    }
+}
