@@ -105,6 +105,7 @@
 mod budget;
 mod classify;
 mod error;
+mod linalg;
 pub mod optimizers;
 mod outcome;
 pub mod portfolio;

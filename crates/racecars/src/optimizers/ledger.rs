@@ -61,6 +61,11 @@ impl<M> Ledger<M> {
         self.seen.contains(key)
     }
 
+    /// The keys of the points proposed or told, ascending.
+    pub(crate) fn seen_keys(&self) -> Vec<u64> {
+        self.seen.clone().into()
+    }
+
     /// Whether every point of the space has been proposed or told.
     pub(super) fn is_exhausted(&self, space: &Space) -> bool {
         self.seen.exhausts(space)
@@ -138,7 +143,7 @@ impl<M> Ledger<M> {
             && self.seen.is_sound(space)
     }
 
-    fn mark_seen(&mut self, space: &Space, key: u64) {
+    pub(super) fn mark_seen(&mut self, space: &Space, key: u64) {
         if space.can_repeat() {
             self.seen.insert(key);
         }

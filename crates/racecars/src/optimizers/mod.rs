@@ -102,7 +102,8 @@ pub struct Best<'a> {
     pub point: &'a [f64],
     /// Its outcome's rank: a value, or the violation of the least infeasible point.
     pub rank: Rank,
-    /// The number of evaluations that the value is a mean of.
+    /// The number of evaluations that the value is a mean of: 1, unless the objective is known to be noisy
+    /// and the point was re-evaluated.
     pub evaluations: u64,
 }
 
@@ -224,11 +225,15 @@ pub trait Optimizer: sealed::Sealed + std::fmt::Debug + Send {
     fn is_heavy(&self) -> bool;
 
     /// Whether the objective is known to be noisy. Then the best value is a mean, see
-    /// [`Best::evaluations`], and may get worse as the best point is evaluated again.
+    /// [`Best::evaluations`], and may get worse as the best point is re-evaluated.
     fn is_noisy(&self) -> bool;
 
     /// What a portfolio of algorithms did, and why; `None` for a single algorithm.
     fn portfolio(&self) -> Option<Portfolio>;
+
+    /// Takes points as proposed, by their keys, so that they are not proposed again.
+    #[doc(hidden)]
+    fn mark_seen(&mut self, keys: &[u64]);
 
     /// The best point, if it is this one, was re-evaluated and has this rank now.
     #[doc(hidden)]

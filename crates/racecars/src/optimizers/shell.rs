@@ -338,6 +338,10 @@ impl<S: Search> Optimizer for Shell<S> {
         self.search.portfolio()
     }
 
+    fn mark_seen(&mut self, keys: &[u64]) {
+        keys.iter().for_each(|&key| self.ledger.mark_seen(&self.space, key));
+    }
+
     fn revise(&mut self, point: &[f64], rank: Rank) {
         self.search.revise(point, rank);
     }

@@ -152,8 +152,16 @@ impl Team {
         !self.leaders.is_empty()
     }
 
-    /// Adds a member; returns its place.
-    fn add(&mut self, optimizer: Box<dyn Optimizer>, follows_best: bool) -> usize {
+    /// Adds a member, which will not propose what others have; returns its place.
+    fn add(
+        &mut self,
+        mut optimizer: Box<dyn Optimizer>,
+        follows_best: bool,
+        tools: &Tools<'_, Origin>,
+    ) -> usize {
+        if tools.space.can_repeat() {
+            optimizer.mark_seen(&tools.ledger.seen_keys());
+        }
         let account = Account::default();
         self.members.push(Member { nested: Nested::new(optimizer), follows_best, account });
         self.members.len() - 1
@@ -195,8 +203,9 @@ impl Team {
         member.tell(Candidate::known(point), outcome_of(rank))
     }
 
-    /// The point of the leader, or if it has none, of who led before.
-    fn propose(&mut self) -> Option<Proposal<Origin>> {
+    /// The point of the leader, or if it has none, of who led before. Where points can repeat, a leader
+    /// without a point has seen them all.
+    fn propose(&mut self, space: &Space) -> Option<Proposal<Origin>> {
         for turn in (0..self.leaders.len()).rev() {
             let place = self.leaders[turn];
             if self.members[place].follows_best && self.is_behind(place) {
@@ -207,6 +216,9 @@ impl Team {
             if let Some(Candidate { id, key, point, .. }) = asked {
                 let mark = Origin::Member(MemberCandidate { member: place, id });
                 return Some(Proposal { point, key, mark });
+            }
+            if space.can_repeat() {
+                break;
             }
         }
         None
@@ -388,7 +400,7 @@ impl<R: Rule> Search for PortfolioSearch<R> {
             return Some(again);
         }
         if team.has_leader() {
-            return team.propose();
+            return team.propose(tools.space);
         }
         let mut point = tools.buffer();
         let number = rule.probe(tools.space, &mut point);

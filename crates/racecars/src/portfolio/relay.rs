@@ -127,7 +127,7 @@ impl RelayRule {
         let (algorithm, until) = &self.legs[self.begun];
         let own = team.budget.map(|_| until.saturating_sub(asked).max(1));
         let optimizer = algorithm.optimizer(tools.space, own, tools.random.bits())?;
-        let place = team.add(optimizer, false);
+        let place = team.add(optimizer, false, tools);
         if self.begun == 0 {
             team.referee = self.noisy.then(|| Referee::of_noise(None));
             team.tell_early(place)?;

@@ -1,8 +1,9 @@
 //! The search distribution N(m, sigma² C) and one step of its evolution: eqs. (41) to (47) of the
 //! tutorial, with the names of its figure 6.
 
-use super::covariance::{Covariance, Degenerate, Workspace, squared};
+use super::covariance::{Covariance, Degenerate, Workspace};
 use super::parameters::Parameters;
+use crate::linalg::product::squared;
 use crate::optimizers::saved::ID_HEADROOM;
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +28,7 @@ pub(super) struct Distribution {
 pub(super) struct Step<'a> {
     /// y = (x - m) / sigma.
     pub(super) y: &'a [f64],
-    /// |C^(-1/2) y|².
+    /// y^T C^-1 y.
     pub(super) length: f64,
     /// Whether a bad rank teaches anything.
     pub(super) is_drawn: bool,
@@ -39,7 +40,7 @@ pub(super) struct Scratch {
     pub(super) work: Workspace,
     /// <y>_w, of eq. (41).
     pub(super) mean_step: Vec<f64>,
-    /// C^(-1/2) <y>_w.
+    /// A^-1 <y>_w.
     white: Vec<f64>,
 }
 
@@ -84,9 +85,9 @@ impl Distribution {
             mean_step.iter_mut().zip(step.y).for_each(|(sum, y)| *sum += weight * y);
         }
 
-        // Eq. (43).
+        // Eq. (43), with A^-1 in the place of C^(-1/2): see `covariance`.
         white.resize(self.mean.len(), 0.0);
-        self.covariance.whiten(mean_step, white, work);
+        self.covariance.whiten(mean_step, white);
         let gain = (c_sigma * (2.0 - c_sigma) * mu_eff).sqrt();
         for (path, white) in self.path_sigma.iter_mut().zip(&*white) {
             *path = (1.0 - c_sigma) * *path + gain * white;

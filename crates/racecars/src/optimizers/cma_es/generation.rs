@@ -24,7 +24,7 @@ pub(super) struct Generation {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Column {
-    /// |C^(-1/2) y|².
+    /// y^T C^-1 y.
     pub(super) length: f64,
     status: Status,
 }

@@ -21,7 +21,8 @@ pub(super) enum Stop {
     /// The condition number of the covariance matrix is above 10^14, or the matrix is no longer positive
     /// definite.
     ConditionCov,
-    /// A tenth of a deviation along a principal axis does not change the mean.
+    /// A tenth of a deviation along one of the axes of a draw does not change the mean. (The axes are the
+    /// columns of the Cholesky factor; the tutorial has the principal axes.)
     NoEffectAxis,
     /// A fifth of the deviation of some coordinate does not change the mean.
     NoEffectCoord,
@@ -109,9 +110,10 @@ impl ValueHistory {
         if (0..n).any(has_no_effect) {
             return Some(Stop::NoEffectCoord);
         }
-        if let Some((axis, direction)) = covariance.axis((generation % n as u64) as usize) {
-            let step = 0.1 * distribution.sigma * axis;
-            if mean.iter().zip(direction).all(|(mean, d)| mean + step * d == *mean) {
+        let index = (generation % n as u64) as usize;
+        if let Some(axis) = covariance.axis(index) {
+            let step = 0.1 * distribution.sigma;
+            if mean[index..].iter().zip(axis).all(|(mean, d)| mean + step * d == *mean) {
                 return Some(Stop::NoEffectAxis);
             }
         }

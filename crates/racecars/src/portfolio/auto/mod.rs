@@ -159,7 +159,7 @@ impl AutoRule {
             (_, None, _) => Some(horizon),
         };
         let race_cars = Algorithm::race_cars().optimizer(space, own, self.seed)?;
-        let place = team.add(race_cars, false);
+        let place = team.add(race_cars, false, tools);
         team.tell_early(place)?;
         team.referee = is_noisy.then(|| Referee::of_noise(findings.noise));
         team.note(asked, plan.reason);
@@ -191,7 +191,8 @@ impl AutoRule {
                     true => Algorithm::CmaEs(settings),
                     false => Algorithm::SepCmaEs(settings),
                 };
-                let place = team.add(algorithm.optimizer(space, None, tools.random.bits())?, false);
+                let cma_es = algorithm.optimizer(space, None, tools.random.bits())?;
+                let place = team.add(cma_es, false, tools);
                 if has_led(Role::RaceCars) || team.has_known {
                     team.tell_best(place)?;
                 }
@@ -205,7 +206,7 @@ impl AutoRule {
                 let polish = Shell::new(PolishSearch::NAME, setup, |setup, _| {
                     Ok(PolishSearch::new(setup.space, step))
                 })?;
-                team.add(Box::new(polish), true)
+                team.add(Box::new(polish), true, tools)
             }
         };
         team.lead(place, asked, until);
