@@ -1,4 +1,4 @@
-//! How a study goes, on standard error: one live line on a terminal, plain lines elsewhere.
+//! The progress of a study on standard error: one live line on a terminal, otherwise plain lines.
 
 use crate::output::short;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -6,9 +6,9 @@ use racecars_study::{Status, units};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// How often the live line is renewed.
+/// The time between two updates of the live line.
 const REFRESH: Duration = Duration::from_millis(100);
-/// How often a plain line is printed, if nothing improves; improvements are printed more often.
+/// The time between two plain lines if nothing improves; improvements are printed more often.
 const PLAIN: Duration = Duration::from_secs(10);
 const IMPROVED: Duration = Duration::from_secs(3);
 

@@ -1,4 +1,4 @@
-//! `racecars run`, `init`, `check`, `ask` and `tell` as a user meets them.
+//! `racecars run`, `init`, `check`, `ask` and `tell` as a user runs them.
 
 #![allow(clippy::unwrap_used)]
 

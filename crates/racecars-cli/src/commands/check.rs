@@ -1,4 +1,4 @@
-//! `racecars check`: validate a study and run one evaluation, verbosely.
+//! `racecars check`: validates a study and runs one evaluation, verbosely.
 
 use super::study_arguments::StudyArguments;
 use crate::output::print;
@@ -20,7 +20,7 @@ pub(crate) struct CheckCommand {
 impl CheckCommand {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let wanted = self.study.wanted()?;
-        // Ctrl-C ends this process; the program is in a group of its own, and hears of it here.
+        // The program has its own process group, so Ctrl-C reaches only this process, which stops it.
         let interrupt = crate::interrupt::request_on_interrupt()?;
         let stop = AtomicBool::new(false);
         let looked = std::thread::scope(|scope| {
@@ -79,13 +79,13 @@ fn show(plan: &Plan, look: &Look) -> anyhow::Result<()> {
     };
     print(format!("ended        {ending} after {}", units::show(look.finished.elapsed)))?;
     for (name, text) in [("stdout", &look.finished.stdout), ("stderr", &look.finished.stderr)] {
-        /// Lines shown of each.
-        const SHOWN: usize = 20;
+        /// The number of lines shown of each stream.
+        const SHOWN_LINES: usize = 20;
         let lines: Vec<&str> = text.lines().collect();
-        if lines.len() > SHOWN {
-            print(format!("{name:<12} ... {} lines before", lines.len() - SHOWN))?;
+        if lines.len() > SHOWN_LINES {
+            print(format!("{name:<12} ... {} lines before", lines.len() - SHOWN_LINES))?;
         }
-        for line in &lines[lines.len().saturating_sub(SHOWN)..] {
+        for line in &lines[lines.len().saturating_sub(SHOWN_LINES)..] {
             print(format!("{name:<12} {line}"))?;
         }
     }
