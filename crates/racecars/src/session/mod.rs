@@ -329,6 +329,13 @@ impl Session {
         Ok(())
     }
 
+    /// Tells the optimizer all outcomes whose turn has come, without asking for trials. Sessions do so by
+    /// themselves when they stop; a replay needs it after its last ask.
+    pub fn settle(&mut self) -> Result<()> {
+        while self.learn_next()? {}
+        Ok(())
+    }
+
     /// Asks for no more trials. The first reason given stays.
     pub fn stop(&mut self, reason: StopReason) {
         self.stop.get_or_insert(reason);
@@ -477,6 +484,11 @@ impl Session {
     /// Which way is better.
     pub fn direction(&self) -> Direction {
         self.direction
+    }
+
+    /// The order in which outcomes are told.
+    pub fn order(&self) -> Order {
+        self.order
     }
 
     /// The stop rules.
