@@ -66,7 +66,7 @@ fn text(status: &Status<'_>) -> String {
         );
     }
     let seconds = status.elapsed.as_secs_f64().max(1e-9);
-    let rate = status.session as f64 / seconds;
+    let rate = status.this_run as f64 / seconds;
     let best = status.best.map_or("none yet".to_string(), short);
     let mut text = format!(
         "{evaluations}/{budget} · {} · best {best}, {since_best} ago · busy {busy}/{jobs}",
@@ -79,7 +79,7 @@ fn text(status: &Status<'_>) -> String {
     if *failures > 0 {
         text += &format!(" · {failures} failed");
     }
-    if status.session > 0 {
+    if status.this_run > 0 {
         let left = budget.saturating_sub(*evaluations) as f64 / rate;
         text += &format!(" · {} left", units::show(Duration::from_secs_f64(left.min(1e9))));
     }

@@ -26,7 +26,7 @@ pub(crate) struct AskCommand {
 impl AskCommand {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let wanted = self.study.wanted()?;
-        let mut study = Study::open_by_hand(&wanted.folder, &wanted.settings, &wanted.base)?;
+        let mut study = Study::open_to_ask(&wanted.folder, &wanted.settings, &wanted.base)?;
         let asked = if self.pending { study.pending() } else { study.ask(self.count)? };
         print_json(&asked)?;
         Ok(ExitCode::SUCCESS)

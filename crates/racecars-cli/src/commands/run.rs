@@ -48,7 +48,7 @@ impl Run {
         }
         let interrupt = request_on_interrupt()?;
         let mut study = Study::open(&wanted.folder, &wanted.settings, &wanted.base)?;
-        let counts = study.counts();
+        let counts = study.totals();
         if study.is_resumed() {
             let waiting = counts.asked - counts.told;
             eprintln!(

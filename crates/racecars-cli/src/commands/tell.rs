@@ -36,12 +36,12 @@ impl TellCommand {
         if !wanted.folder.join(racecars_study::journal::FILE).exists() {
             bail!("there is no study in {}; `racecars ask` begins one", wanted.folder.display());
         }
-        let mut study = Study::open_by_hand(&wanted.folder, &wanted.settings, &wanted.base)?;
+        let mut study = Study::open_to_ask(&wanted.folder, &wanted.settings, &wanted.base)?;
         for told in &outcomes {
             study.tell(told)?;
         }
-        let counts = study.counts();
-        let best = study.best().map(|best| json!({"trial": best.trial, "outcome": best.verdict}));
+        let counts = study.totals();
+        let best = study.best().map(|best| json!({"trial": best.trial, "outcome": best.outcome}));
         print_json(&json!({
             "told": outcomes.len(),
             "evaluations": counts.told,

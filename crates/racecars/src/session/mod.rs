@@ -87,10 +87,10 @@ pub struct Counts {
     pub improved_at: u64,
 }
 
-/// An outcome that was told to the optimizer.
+/// An evaluation that the optimizer was told of.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct Told<'a> {
+pub struct Evaluation<'a> {
     /// The trial's number.
     pub trial: u64,
     /// The point.
@@ -156,7 +156,7 @@ pub struct Session {
     told_point: Vec<f64>,
 }
 
-/// See [`Told`]. The point is a copy.
+/// See [`Evaluation`]. The point is a copy.
 struct Latest {
     trial: Option<u64>,
     point: Vec<f64>,
@@ -329,6 +329,13 @@ impl Session {
         Ok(())
     }
 
+    /// Tells the optimizer all outcomes whose turn has come, without asking for trials. Sessions do so by
+    /// themselves when they stop; a replay needs it after its last ask.
+    pub fn settle(&mut self) -> Result<()> {
+        while self.learn_next()? {}
+        Ok(())
+    }
+
     /// Asks for no more trials. The first reason given stays.
     pub fn stop(&mut self, reason: StopReason) {
         self.stop.get_or_insert(reason);
@@ -479,6 +486,11 @@ impl Session {
         self.direction
     }
 
+    /// The order in which outcomes are told.
+    pub fn order(&self) -> Order {
+        self.order
+    }
+
     /// The stop rules.
     pub fn rules(&self) -> &StopRules {
         &self.rules
@@ -539,10 +551,10 @@ impl Session {
     }
 
     /// The outcome told last, where the session is [watched](Session::watch).
-    pub fn latest(&self) -> Option<Told<'_>> {
+    pub fn latest(&self) -> Option<Evaluation<'_>> {
         let Latest { trial, point, outcome, improved } = self.latest.as_ref()?;
         let point = self.space().view(point);
-        Some(Told { trial: (*trial)?, point, outcome, improved: *improved })
+        Some(Evaluation { trial: (*trial)?, point, outcome, improved: *improved })
     }
 
     /// What a portfolio of algorithms did, and why; `None` for a single algorithm.
