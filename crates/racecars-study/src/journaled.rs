@@ -148,6 +148,11 @@ impl JournaledSearch {
         self.state.record.recommended().or_else(|| self.state.search.recommended())
     }
 
+    /// The best point and value, if these were known before the study and no trial is better.
+    pub(crate) fn best_known(&self) -> Option<(&[f64], f64)> {
+        self.state.search.best_known()
+    }
+
     /// What a portfolio of algorithms did, in the user's sense.
     pub(crate) fn portfolio(&self) -> Option<Portfolio> {
         self.state.search.session().portfolio()

@@ -64,4 +64,4 @@ pub use racecars::{Direction, Failure, FailureKind, Outcome, StopReason};
 pub use record::{BestTrial, Totals};
 pub use runner::{Interrupt, Status};
 pub use study::{Asked, FOLDER, Study, Told};
-pub use summary::{Chosen, Summary};
+pub use summary::{BestKnown, Chosen, Summary};

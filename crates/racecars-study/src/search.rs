@@ -137,6 +137,14 @@ impl Search {
         Ok(self.session.settle()?)
     }
 
+    /// The best point and value, if these were known before the study and no trial is better.
+    pub(crate) fn best_known(&self) -> Option<(&[f64], f64)> {
+        if self.session.best_trial().is_some() {
+            return None;
+        }
+        Some((self.session.optimizer().best()?.point, self.session.value()?))
+    }
+
     /// Where the algorithm knows of noise and re-evaluates points: the point it recommends, and the mean
     /// of its fresh values.
     pub(crate) fn recommended(&self) -> Option<(Leader, f64)> {

@@ -13,7 +13,7 @@ use crate::plan::{Plan, now};
 use crate::record::{BestTrial, Totals};
 use crate::runner::{self, Interrupt, Status};
 use crate::search::{Search, Step};
-use crate::summary::{Chosen, Summary};
+use crate::summary::{BestKnown, Chosen, Summary};
 use racecars::StopReason;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -223,6 +223,10 @@ impl Study {
             seed: self.plan().seed,
             best,
             recommended,
+            best_known: self.search.best_known().map(|(point, value)| {
+                let params = serde_json::to_value(self.search.view(point)).unwrap_or_default();
+                BestKnown { value, params }
+            }),
             portfolio: self.search.portfolio(),
         }
     }

@@ -233,8 +233,9 @@ impl Session {
         Ok(())
     }
 
-    /// Continues another session of the same optimizer: goes on from its counts, and evaluates the
-    /// candidates again that were out, in the order asked. Only before the first trial.
+    /// Continues another session of the same optimizer: takes over its counts, and evaluates these
+    /// candidates before any other: those that were out, in the order asked, then those that were
+    /// [queued](Session::queued). The history begins with the best so far. Only before the first trial.
     pub fn resume(
         &mut self,
         counts: Counts,
@@ -243,6 +244,10 @@ impl Session {
         self.check_unstarted("a session is resumed")?;
         self.counts = counts;
         self.asked = counts.evaluations;
+        self.history = History::default();
+        if let Some(value) = self.value() {
+            self.history.push(counts.evaluations, value);
+        }
         self.queue.extend(pending);
         self.apply_rules();
         Ok(())
@@ -504,6 +509,12 @@ impl Session {
     /// The number of trials that are being evaluated: asked, and the outcome has not come in.
     pub fn out(&self) -> u64 {
         self.out
+    }
+
+    /// The candidates that are to be evaluated before the optimizer is asked: start points, and those of a
+    /// resumed session.
+    pub fn queued(&self) -> impl Iterator<Item = &Candidate> {
+        self.queue.iter()
     }
 
     /// What has been counted so far.
