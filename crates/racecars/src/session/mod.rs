@@ -268,8 +268,8 @@ impl Session {
     /// What to do next, when this much time has passed since the session began. Unless there is a time
     /// limit, the time does not matter.
     ///
-    /// Outcomes are told to the optimizer here, not in [`Session::tell`]: in order, telling and asking
-    /// take turns.
+    /// In order, telling and asking take turns, so the optimizer is told here and not in
+    /// [`Session::tell`]; likewise where the session is [watched](Session::watch).
     pub fn next(&mut self, elapsed: Duration) -> Result<Next> {
         loop {
             if self.order == Order::AsTheyCome && self.learn_next()? {
@@ -301,7 +301,8 @@ impl Session {
         Ok(Next::Stop(*self.stop.get_or_insert(StopReason::Evaluations)))
     }
 
-    /// Takes the outcome of a trial, in the user's sense. The optimizer is told by [`Session::next`].
+    /// Takes the outcome of a trial, in the user's sense. The optimizer is told now or by the next
+    /// [`Session::next`].
     pub fn tell(&mut self, trial: Trial, outcome: impl Into<Outcome>) -> Result<()> {
         let entry = (trial, outcome.into().checked());
         let number = entry.0.number;
@@ -314,6 +315,10 @@ impl Session {
             return Err(repeated());
         }
         if self.order == Order::AsTheyCome {
+            if self.latest.is_none() {
+                self.out -= 1;
+                return self.learn(entry.0, entry.1);
+            }
             self.incoming.push_back(Some(entry));
         } else {
             let slot = number.checked_sub(self.counts.evaluations).ok_or_else(repeated)? as usize;
