@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The optimizer, and what it is waiting for.
+#[derive(Debug)]
 struct State {
     space: Space,
     plan: Plan,
@@ -156,6 +157,7 @@ fn is_same_json(a: &str, b: &str) -> bool {
 }
 
 /// A study open for asking and telling.
+#[derive(Debug)]
 pub(crate) struct Desk {
     folder: PathBuf,
     journal: Journal,

@@ -27,6 +27,7 @@ pub(super) struct Region {
 }
 
 /// Follows a study with an optimizer of its own.
+#[derive(Debug)]
 pub(super) struct Replay {
     /// `None` when the journal no longer fits.
     optimizer: Option<Box<dyn Optimizer>>,

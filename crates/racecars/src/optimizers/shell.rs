@@ -180,7 +180,7 @@ pub struct Shell<S: Search> {
 
 /// The saved form.
 #[derive(Serialize)]
-struct StateRef<'a, S: Search> {
+struct SavedStateRef<'a, S: Search> {
     random: &'a Random,
     ledger: &'a Ledger<S::Mark>,
     best: &'a Incumbent,
@@ -190,7 +190,7 @@ struct StateRef<'a, S: Search> {
 /// The same, read.
 #[derive(Deserialize)]
 #[serde(bound = "")]
-struct State<S: Search> {
+struct SavedState<S: Search> {
     random: Random,
     ledger: Ledger<S::Mark>,
     best: Incumbent,
@@ -227,7 +227,7 @@ impl<S: Search> Shell<S> {
         bytes: &[u8],
         depth: usize,
     ) -> Result<Self> {
-        let State::<S> { random, ledger, best, mut search } = saved::read(bytes)?;
+        let SavedState::<S> { random, ledger, best, mut search } = saved::read(bytes)?;
         let is_sound = random.is_alive()
             && ledger.is_sound(&space)
             && best.is_sound(&space)
@@ -348,6 +348,6 @@ impl<S: Search> Optimizer for Shell<S> {
 
     fn save(&self) -> Vec<u8> {
         let Shell { random, ledger, best, search, .. } = self;
-        saved::save(self.name, &self.space, &StateRef { random, ledger, best, search })
+        saved::save(self.name, &self.space, &SavedStateRef { random, ledger, best, search })
     }
 }
