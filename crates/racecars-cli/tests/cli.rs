@@ -273,7 +273,7 @@ fn an_interrupted_paper_says_how_to_go_on() {
     let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(130), "{stderr}");
-    assert!(stderr.contains("the same command goes on"), "{stderr}");
+    assert!(stderr.contains("run the same command again to resume"), "{stderr}");
     assert!(output.stdout.is_empty() && !directory.path().join("report.html").exists());
 }
 

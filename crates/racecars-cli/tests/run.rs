@@ -1,4 +1,4 @@
-//! `racecars run`, `init`, `check`, `ask` and `tell` as a user meets them.
+//! `racecars run`, `init`, `check`, `ask` and `tell` as a user runs them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -91,7 +91,7 @@ fn init_check_run() {
     let summary = elsewhere.json(&["run", file.to_str().unwrap(), "--budget", "6", "--json"]);
     assert_eq!(summary["evaluations"], 6);
     assert!(desk.path().join("racecars-study/journal.jsonl").exists());
-    // A second study of the same file: begun from it, then gone on with as it is.
+    // A second study of the same file: started from it, then resumed.
     for (budget, total) in [("4", 4), ("7", 7)] {
         let arguments = ["run", "--study", "second", "--seed", "3", "--budget", budget, "--json"];
         assert_eq!(desk.json(&arguments)["evaluations"], total);
@@ -158,7 +158,7 @@ fn first_failures_end_the_run_with_command_exit_code_and_standard_error() {
     let journal =
         std::fs::read_to_string(desk.path().join("racecars-study/journal.jsonl")).unwrap();
     assert!(journal.lines().count() < 40);
-    // Once it is mended, it can begin afresh.
+    // Once it is corrected, it can be restarted.
     let mended = ["run", "-p", "x=0:1", "--budget", "3", "--", "echo", "{x}"];
     assert!(desk.error(&mended).contains("--restart"));
     desk.text(&with(&["run", "--restart"], &mended[1..]));

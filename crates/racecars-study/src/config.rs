@@ -3,7 +3,7 @@
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::parameter::Parameter;
-use crate::plan::{Aggregate, Keep, Sync};
+use crate::plan::{Aggregate, Keep, KnownPoint, Sync};
 use crate::units::{self, Text};
 use racecars::Noise;
 use serde::{Deserialize, Deserializer};
@@ -74,6 +74,12 @@ pub struct Settings {
     /// Stop starting evaluations when a session has taken this long.
     #[serde(deserialize_with = "time")]
     pub time_limit: Option<Duration>,
+    /// Stop after this many evaluations without an improvement.
+    pub patience: Option<u64>,
+    /// Points to evaluate first, by name.
+    pub start: Vec<serde_json::Map<String, serde_json::Value>>,
+    /// Points whose outcome is known already.
+    pub known: Vec<KnownPoint>,
     /// The parameters.
     #[serde(deserialize_with = "parameters")]
     pub parameters: Vec<Parameter>,
@@ -120,8 +126,9 @@ impl Settings {
         }
         fall_back! {
             options: shell study budget jobs timeout retries memory stdin repeat aggregate confirm
-                leaders noise algorithm seed deterministic lookahead sync keep target time_limit;
-            lists: command constraints env templates parameters
+                leaders noise algorithm seed deterministic lookahead sync keep target time_limit
+                patience;
+            lists: command constraints env templates start known parameters
         }
         self
     }

@@ -22,19 +22,19 @@
 //! ```
 //!
 //! What is where: [`Parameter`], [`Settings`] and [`Plan`] are what is asked for; `command`, `process`
-//! and `extract` are one run of the program; [`journal`] is what is kept; `desk` is the optimizer with
-//! its journal; `session` is the loop with its workers. What came of it is seen by [`report`], [`watch`]
+//! and `extract` are one run of the program; [`journal`] is what is kept; `search` is the core's
+//! session, `journaled` writes it down, `runner` evaluates on workers. Results are shown by [`report`], [`watch`]
 //! and [`export`], which follow the journal by [`trace`] and touch nothing.
 
 mod budget;
 mod command;
 mod config;
-mod desk;
 mod error;
 mod evaluate;
 pub mod export;
 mod extract;
 pub mod journal;
+mod journaled;
 mod lock;
 mod noise;
 mod orphans;
@@ -45,7 +45,8 @@ pub mod process;
 mod queue;
 mod record;
 pub mod report;
-mod session;
+mod runner;
+mod search;
 mod study;
 mod summary;
 mod text;
@@ -56,11 +57,11 @@ pub mod watch;
 pub use budget::Budget;
 pub use config::{EXAMPLE, Settings};
 pub use error::{Error, ErrorKind, Result};
-pub use evaluate::Look;
+pub use evaluate::DryRun;
 pub use parameter::Parameter;
-pub use plan::{Aggregate, Keep, Plan, Sync};
+pub use plan::{Aggregate, Keep, KnownPoint, Plan, Sync};
 pub use racecars::{Direction, Failure, FailureKind, Outcome, StopReason};
-pub use record::{Best, Counts};
-pub use session::{Interrupt, Status};
+pub use record::{BestTrial, Totals};
+pub use runner::{Interrupt, Status};
 pub use study::{Asked, FOLDER, Study, Told};
-pub use summary::{Chosen, Summary};
+pub use summary::{BestKnown, Chosen, Summary};

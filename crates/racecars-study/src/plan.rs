@@ -48,6 +48,17 @@ pub enum Aggregate {
     Median,
 }
 
+/// A point whose outcome is known before the study begins. The algorithm learns from it; it is not
+/// evaluated, and counts as no evaluation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KnownPoint {
+    /// The values of the parameters, by name.
+    pub params: serde_json::Map<String, serde_json::Value>,
+    /// The outcome: `value`, `infeasible`, or `failed`.
+    #[serde(flatten)]
+    pub outcome: racecars::Outcome,
+}
+
 /// The complete settings of a study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -108,8 +119,16 @@ pub struct Plan {
     pub keep: Keep,
     /// Stop at a value as good as this.
     pub target: Option<f64>,
-    /// Stop a session after so many seconds.
+    /// Stop a run after this many seconds.
     pub time_limit: Option<f64>,
+    /// Stop after this many evaluations without an improvement.
+    pub patience: Option<u64>,
+    /// Points to evaluate first, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub start: Vec<serde_json::Map<String, serde_json::Value>>,
+    /// Points whose outcome is known already.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub known: Vec<KnownPoint>,
     /// The folder that commands and templates are relative to.
     pub base: PathBuf,
     /// When the study began, in milliseconds since 1970.
@@ -147,6 +166,9 @@ impl Default for Plan {
             keep: Keep::Failed,
             target: None,
             time_limit: None,
+            patience: None,
+            start: Vec::new(),
+            known: Vec::new(),
             base: PathBuf::new(),
             started: 0,
         }
@@ -178,8 +200,8 @@ impl Plan {
         take! {
             values: algorithm seed deterministic jobs shell stdin repeat aggregate confirm noise
                 leaders retries sync keep;
-            options: memory target;
-            lists: command env templates constraints
+            options: memory target patience;
+            lists: command env templates constraints start known
         }
         (plan.direction, plan.objective) = match (&settings.minimize, &settings.maximize) {
             (Some(_), Some(_)) => {
@@ -242,6 +264,9 @@ impl Plan {
         if self.deterministic && self.lookahead == 0 {
             return Err(Error::setting("lookahead is 0; at least 1 is needed"));
         }
+        if self.patience == Some(0) {
+            return Err(Error::setting("patience is 0; at least 1 is needed"));
+        }
         if self.target.is_some_and(|target| !target.is_finite()) {
             return Err(Error::setting("the target is not a finite number"));
         }
@@ -267,6 +292,7 @@ impl Plan {
             "keep",
             "target",
             "time_limit",
+            "patience",
             "base",
             "started",
         ];

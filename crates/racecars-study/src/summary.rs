@@ -37,9 +37,21 @@ pub struct Summary {
     /// The trial that is best by fresh values, where leading points were evaluated again; its value is
     /// what these come to.
     pub recommended: Option<Chosen>,
+    /// The best of the points that were known before the study, if no trial is better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best_known: Option<BestKnown>,
     /// What each member of a portfolio did, and why, where the algorithm is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub portfolio: Option<Portfolio>,
+}
+
+/// A point that was known before the study, and is better than all its trials.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BestKnown {
+    /// Its value.
+    pub value: f64,
+    /// The values of the parameters, by name.
+    pub params: serde_json::Value,
 }
 
 /// A trial worth showing.

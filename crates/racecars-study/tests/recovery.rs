@@ -34,7 +34,7 @@ fn settings(more: &str) -> String {
 fn run_interrupted(lab: &Lab, settings: &str, after: u64, times: u32) -> String {
     let interrupt = Interrupt::new();
     let summary = lab.open(settings).unwrap().run(&interrupt, &mut |status| {
-        if status.session >= after {
+        if status.this_run >= after {
             for _ in 0..times {
                 interrupt.request();
             }
@@ -108,7 +108,7 @@ fn stopping_now_ends_what_runs_and_stopping_does_not() {
         assert_eq!(start.elapsed() > Duration::from_secs(1), is_told);
         assert_eq!(lab.tells().len(), if is_told { 2 } else { 0 });
         assert!(!is_running(lab.path().join("slow.sh").to_str().unwrap()));
-        assert_eq!(study.counts().asked, 2);
+        assert_eq!(study.totals().asked, 2);
     }
 }
 
@@ -230,7 +230,7 @@ fn asking_and_telling_by_hand() {
             "budget = 12\ndeterministic = {deterministic}\nmaximize = 'last'\n[parameters]\nn = '1..9'"
         );
         let settings = Settings::parse(&settings).unwrap();
-        let open = || Study::open_by_hand(&lab.study(), &settings, lab.path()).unwrap();
+        let open = || Study::open_to_ask(&lab.study(), &settings, lab.path()).unwrap();
         let first = open().ask(3).unwrap();
         assert_eq!(first.iter().map(|asked| asked.trial).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(open().pending(), first);
@@ -249,7 +249,7 @@ fn asking_and_telling_by_hand() {
         // A space of nine points.
         assert_eq!(open().ask(20).unwrap().len(), 6);
         assert_eq!(open().ask(20).unwrap().len(), 0);
-        let counts = open().counts();
+        let counts = open().totals();
         assert_eq!((counts.told, counts.failures, counts.infeasible), (3, 1, 1));
     }
 }

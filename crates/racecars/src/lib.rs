@@ -132,5 +132,7 @@ pub use outcome::{Direction, Failure, FailureKind, Outcome, Rank};
 pub use portfolio::auto::{Auto, Noise};
 pub use portfolio::relay::{Legs, Relay};
 pub use run::{Cancel, Flow, Progress, Run, Solution, Workers, maximize, minimize};
-pub use session::{Counts, History, Next, Order, Session, StopReason, StopRules, Told, Trial};
+pub use session::{
+    Counts, Evaluation, History, Next, Order, Session, StopReason, StopRules, Trial,
+};
 pub use space::{Axis, Domain, Interval, Point, Scale, Space, SpaceBuilder, Value, Values};

@@ -48,7 +48,7 @@ impl Run {
         }
         let interrupt = request_on_interrupt()?;
         let mut study = Study::open(&wanted.folder, &wanted.settings, &wanted.base)?;
-        let counts = study.counts();
+        let counts = study.totals();
         if study.is_resumed() {
             let waiting = counts.asked - counts.told;
             eprintln!(
@@ -110,6 +110,10 @@ fn show(summary: &Summary, study: &Study) -> anyhow::Result<()> {
                 print(format!("command      {command}"))?;
             }
         }
+    }
+    if let Some(known) = &summary.best_known {
+        print(format!("best known   {}, told before the study", Value::Real(known.value)))?;
+        print(format!("at           {}", known.params))?;
     }
     let mut counts = format!("evaluations  {evaluations} of {budget}");
     for (count, what) in [(failures, "failed"), (infeasible, "infeasible"), (repeats, "confirming")]

@@ -68,7 +68,7 @@ pub fn export(folder: &Path, format: Format, out: &mut dyn Write) -> io::Result<
 }
 
 /// A trial with everything that the journal says of it.
-struct Trial {
+struct TrialRow {
     trial: u64,
     params: Box<RawValue>,
     asked: u64,
@@ -76,7 +76,7 @@ struct Trial {
     end: Option<Tell>,
 }
 
-impl Trial {
+impl TrialRow {
     /// How it came out, in a word.
     fn state(&self) -> &'static str {
         match self.end.as_ref().map(|end| &end.outcome) {
@@ -91,15 +91,15 @@ impl Trial {
 /// Hands over every trial once: as it ends, and at last those that have not ended.
 fn each_trial(
     reader: &mut Reader,
-    mut take: impl FnMut(&Trial) -> io::Result<()>,
+    mut take: impl FnMut(&TrialRow) -> io::Result<()>,
 ) -> io::Result<u64> {
-    let mut running: HashMap<u64, Trial> = HashMap::new();
+    let mut running: HashMap<u64, TrialRow> = HashMap::new();
     let mut count = 0;
     reader.read(|event| {
         match event {
             Event::Ask(ask) => {
                 let (trial, params) = (ask.trial, ask.params.to_owned());
-                running.insert(trial, Trial { trial, params, asked: ask.at, end: None });
+                running.insert(trial, TrialRow { trial, params, asked: ask.at, end: None });
             }
             Event::Tell(tell) => {
                 if let Some(mut found) = running.remove(&tell.trial) {
@@ -112,7 +112,7 @@ fn each_trial(
         }
         Ok(())
     })?;
-    let mut rest: Vec<Trial> = running.into_values().collect();
+    let mut rest: Vec<TrialRow> = running.into_values().collect();
     rest.sort_by_key(|trial| trial.trial);
     for trial in &rest {
         take(trial)?;

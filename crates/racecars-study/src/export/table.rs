@@ -1,6 +1,6 @@
 //! The table: comma-separated values, one row per trial, quoted as RFC 4180 says.
 
-use super::{Trial, each_trial, moment};
+use super::{TrialRow, each_trial, moment};
 use crate::outcome::Outcome;
 use crate::trace::Reader;
 use serde_json::{Map, Value};
@@ -33,7 +33,7 @@ pub(super) fn write(reader: &mut Reader, out: &mut dyn Write) -> io::Result<u64>
     })
 }
 
-fn write_outcome(trial: &Trial, out: &mut dyn Write) -> io::Result<()> {
+fn write_outcome(trial: &TrialRow, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{},{},", trial.trial, quoted(trial.state()))?;
     let asked = moment(trial.asked);
     let Some(end) = &trial.end else {

@@ -20,7 +20,7 @@ const EXAMPLES: usize = 3;
 
 /// How a trial came out, in short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Status {
+pub(super) enum TrialStatus {
     Value,
     Infeasible,
     Failed,
@@ -28,9 +28,9 @@ pub(super) enum Status {
 
 /// What is kept of every trial.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Trial {
+pub(super) struct TrialSummary {
     pub(super) trial: u64,
-    pub(super) status: Status,
+    pub(super) status: TrialStatus,
     pub(super) rank: Rank,
     /// The value in the user's sense; NaN if there is none.
     pub(super) value: f64,
@@ -58,7 +58,7 @@ pub(super) struct Example {
 
 /// A stretch of time in which the study ran.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Session {
+pub(super) struct Stretch {
     pub(super) start: u64,
     pub(super) end: u64,
 }
@@ -76,7 +76,7 @@ pub struct Digest {
     pub(super) plan: Plan,
     pub(super) space: Space,
     /// In the order told.
-    pub(super) trials: Vec<Trial>,
+    pub(super) trials: Vec<TrialSummary>,
     pub(super) pending: BTreeMap<u64, Pending>,
     pub(super) kept: Kept,
     /// The best trial, and the leading ones.
@@ -90,7 +90,7 @@ pub struct Digest {
     pub(super) replay: Replay,
     /// Values of trials that were evaluated again.
     pub(super) repeats: HashMap<u64, Vec<f64>>,
-    pub(super) sessions: Vec<Session>,
+    pub(super) sessions: Vec<Stretch>,
     pub(super) stop: Option<StopReason>,
     pub(super) damaged: Vec<u64>,
     /// How many proposals are not of the space.
@@ -121,9 +121,9 @@ impl Digest {
             improvements: Vec::new(),
             failures: BTreeMap::new(),
             retried: 0,
-            replay: Replay::new(&plan, &space),
+            replay: Replay::new(&plan),
             repeats: HashMap::new(),
-            sessions: vec![Session { start, end: start }],
+            sessions: vec![Stretch { start, end: start }],
             stop: None,
             damaged: Vec::new(),
             foreign: 0,
@@ -179,11 +179,14 @@ impl Digest {
             Event::Stop(stop) => {
                 self.note_time(stop.at);
                 self.stop = Some(stop.reason);
+                if stop.reason.is_complete() {
+                    self.replay.finish();
+                }
             }
             Event::Resume(resume) => {
                 self.stop = None;
                 let at = resume.at;
-                self.sessions.push(Session { start: at, end: at });
+                self.sessions.push(Stretch { start: at, end: at });
                 self.plan.budget = resume.budget.unwrap_or(self.plan.budget);
                 self.plan.jobs = resume.jobs.unwrap_or(self.plan.jobs);
                 // What was in flight begins anew.
@@ -196,16 +199,18 @@ impl Digest {
         let order = self.trials.len() as u64;
         let rank = tell.outcome.rank_in(self.plan.direction);
         let (status, value) = match &tell.outcome {
-            _ if rank.is_failure() => (Status::Failed, f64::NAN),
-            Outcome::Value(value) => (Status::Value, *value),
-            Outcome::Infeasible { value, .. } => (Status::Infeasible, value.unwrap_or(f64::NAN)),
-            Outcome::Failed(_) => (Status::Failed, f64::NAN),
+            _ if rank.is_failure() => (TrialStatus::Failed, f64::NAN),
+            Outcome::Value(value) => (TrialStatus::Value, *value),
+            Outcome::Infeasible { value, .. } => {
+                (TrialStatus::Infeasible, value.unwrap_or(f64::NAN))
+            }
+            Outcome::Failed(_) => (TrialStatus::Failed, f64::NAN),
         };
-        if status == Status::Failed {
+        if status == TrialStatus::Failed {
             self.note_failure(tell);
         }
         let took = (tell.seconds.max(0.0) * 1000.0) as u64;
-        self.trials.push(Trial {
+        self.trials.push(TrialSummary {
             trial: tell.trial,
             status,
             rank,
@@ -220,7 +225,8 @@ impl Digest {
             self.kept.push(order, places);
         }
         let bar = self.improvements.last().map(|best| self.plan.direction.signed(best.1));
-        if status == Status::Value && bar.is_none_or(|bar| self.plan.direction.signed(value) < bar)
+        if status == TrialStatus::Value
+            && bar.is_none_or(|bar| self.plan.direction.signed(value) < bar)
         {
             self.improvements.push((order, value));
         }
@@ -255,7 +261,7 @@ impl Digest {
 
     /// The running time of the study until `at`, in seconds: interruptions do not count.
     pub(super) fn clock(&self, at: u64) -> f64 {
-        let part = |session: &Session| at.clamp(session.start, session.end) - session.start;
+        let part = |session: &Stretch| at.clamp(session.start, session.end) - session.start;
         self.sessions.iter().map(part).sum::<u64>() as f64 / 1000.0
     }
 

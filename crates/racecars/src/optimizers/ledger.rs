@@ -88,6 +88,7 @@ impl<M> Ledger<M> {
     }
 
     /// Enters a new candidate.
+    #[inline]
     pub(super) fn issue(
         &mut self,
         space: &Space,
@@ -103,6 +104,7 @@ impl<M> Ledger<M> {
     }
 
     /// Takes a told candidate off the ledger.
+    #[inline]
     pub(super) fn settle(&mut self, space: &Space, candidate: Candidate) -> Result<Settled<M>> {
         let Candidate { id, space: origin, key, point } = candidate;
         if id == Candidate::KNOWN {

@@ -112,6 +112,7 @@ pub(crate) struct Tools<'a, M> {
 
 impl<M> Tools<'_, M> {
     /// A buffer for a point, whose numbers are left over from another.
+    #[inline]
     pub(crate) fn buffer(&mut self) -> Box<[f64]> {
         let spare = self.buffers.spare.pop();
         spare.unwrap_or_else(|| vec![0.0; self.space.dimension()].into_boxed_slice())
@@ -124,6 +125,7 @@ impl<M> Tools<'_, M> {
 
     /// Fills `point` with a uniform draw that was not seen before, and returns its key; `None` when no
     /// unseen point is left.
+    #[inline]
     pub(crate) fn draw(&mut self, point: &mut [f64]) -> Option<u64> {
         self.ledger.draw(self.space, self.random, point)
     }
@@ -131,6 +133,7 @@ impl<M> Tools<'_, M> {
     /// The first point out of `tries` writes that was not seen before, with its key and what was
     /// written beside it; then a uniform draw without the latter. `write` gets the number of the
     /// attempt, and may give up. Where points do not repeat there is one attempt.
+    #[inline]
     pub(crate) fn unseen<T>(
         &mut self,
         tries: usize,
@@ -158,6 +161,7 @@ struct Buffers {
 }
 
 impl Buffers {
+    #[inline]
     fn keep(&mut self, buffer: Box<[f64]>) {
         if self.spare.len() < self.most_out {
             self.spare.push(buffer);

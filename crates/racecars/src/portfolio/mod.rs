@@ -46,6 +46,9 @@ pub(crate) trait Rule: fmt::Debug + Send + Serialize + DeserializeOwned {
     /// Learns the value of a probe, `None` where there was none.
     fn learn_probe(&mut self, _number: usize, _value: Option<f64>) {}
 
+    /// Whether the objective was said to be noisy.
+    fn expects_noise(&self) -> bool;
+
     /// Checks the invariants of a deserialized state.
     fn is_sound(&self, team: &Team, space: &Space) -> bool;
 }
@@ -491,7 +494,7 @@ impl<R: Rule> Search for PortfolioSearch<R> {
     }
 
     fn is_noisy(&self) -> bool {
-        self.team.referee.is_some()
+        self.team.referee.is_some() || self.rule.expects_noise()
     }
 
     fn portfolio(&self) -> Option<Portfolio> {

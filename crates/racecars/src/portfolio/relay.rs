@@ -151,6 +151,10 @@ impl Rule for RelayRule {
         Ok(())
     }
 
+    fn expects_noise(&self) -> bool {
+        self.noisy
+    }
+
     fn is_sound(&self, team: &Team, space: &Space) -> bool {
         !self.legs.is_empty()
             && self.begun <= self.legs.len()

@@ -87,10 +87,10 @@ pub struct Counts {
     pub improved_at: u64,
 }
 
-/// An outcome that was told to the optimizer.
+/// An evaluation that the optimizer was told of.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct Told<'a> {
+pub struct Evaluation<'a> {
     /// The trial's number.
     pub trial: u64,
     /// The point.
@@ -156,7 +156,7 @@ pub struct Session {
     told_point: Vec<f64>,
 }
 
-/// See [`Told`]. The point is a copy.
+/// See [`Evaluation`]. The point is a copy.
 struct Latest {
     trial: Option<u64>,
     point: Vec<f64>,
@@ -233,8 +233,9 @@ impl Session {
         Ok(())
     }
 
-    /// Continues another session of the same optimizer: goes on from its counts, and evaluates the
-    /// candidates again that were out, in the order asked. Only before the first trial.
+    /// Continues another session of the same optimizer: takes over its counts, and evaluates these
+    /// candidates before any other: those that were out, in the order asked, then those that were
+    /// [queued](Session::queued). The history begins with the best so far. Only before the first trial.
     pub fn resume(
         &mut self,
         counts: Counts,
@@ -243,6 +244,10 @@ impl Session {
         self.check_unstarted("a session is resumed")?;
         self.counts = counts;
         self.asked = counts.evaluations;
+        self.history = History::default();
+        if let Some(value) = self.value() {
+            self.history.push(counts.evaluations, value);
+        }
         self.queue.extend(pending);
         self.apply_rules();
         Ok(())
@@ -326,6 +331,13 @@ impl Session {
             self.incoming[slot] = Some(entry);
         }
         self.out -= 1;
+        Ok(())
+    }
+
+    /// Tells the optimizer all outcomes whose turn has come, without asking for trials. Sessions do so by
+    /// themselves when they stop; a replay needs it after its last ask.
+    pub fn settle(&mut self) -> Result<()> {
+        while self.learn_next()? {}
         Ok(())
     }
 
@@ -479,6 +491,11 @@ impl Session {
         self.direction
     }
 
+    /// The order in which outcomes are told.
+    pub fn order(&self) -> Order {
+        self.order
+    }
+
     /// The stop rules.
     pub fn rules(&self) -> &StopRules {
         &self.rules
@@ -492,6 +509,12 @@ impl Session {
     /// The number of trials that are being evaluated: asked, and the outcome has not come in.
     pub fn out(&self) -> u64 {
         self.out
+    }
+
+    /// The candidates that are to be evaluated before the optimizer is asked: start points, and those of a
+    /// resumed session.
+    pub fn queued(&self) -> impl Iterator<Item = &Candidate> {
+        self.queue.iter()
     }
 
     /// What has been counted so far.
@@ -539,10 +562,10 @@ impl Session {
     }
 
     /// The outcome told last, where the session is [watched](Session::watch).
-    pub fn latest(&self) -> Option<Told<'_>> {
+    pub fn latest(&self) -> Option<Evaluation<'_>> {
         let Latest { trial, point, outcome, improved } = self.latest.as_ref()?;
         let point = self.space().view(point);
-        Some(Told { trial: (*trial)?, point, outcome, improved: *improved })
+        Some(Evaluation { trial: (*trial)?, point, outcome, improved: *improved })
     }
 
     /// What a portfolio of algorithms did, and why; `None` for a single algorithm.

@@ -181,6 +181,7 @@ impl Search for RacosSearch {
 
     const KEEPS_BEST: bool = true;
 
+    #[inline]
     fn propose(&mut self, tools: &mut Tools<'_, ()>) -> Option<Proposal<()>> {
         let mut point = tools.buffer();
         // Until r outcomes are known, whoever asks gets a uniform draw: asking never waits.
@@ -199,6 +200,7 @@ impl Search for RacosSearch {
         Some(Proposal { point, key, mark: () })
     }
 
+    #[inline]
     fn learn(&mut self, told: Told<()>, tools: &mut Tools<'_, ()>) -> Result<Option<Box<[f64]>>> {
         let Told { sample, asked, .. } = told;
         if self.training.is_ready() {
@@ -230,6 +232,10 @@ impl Search for RacosSearch {
     }
 
     fn best(&self) -> Option<Best<'_>> {
+        if self.batch.is_empty() {
+            let best = self.training.best()?;
+            return Some(Best::single(&best.point, best.rank));
+        }
         let told = self.batch.iter().filter(|sample| !sample.rank.is_failure());
         let best = told.chain(self.training.best()).min_by_key(|sample| sample.rank)?;
         Some(Best::single(&best.point, best.rank))

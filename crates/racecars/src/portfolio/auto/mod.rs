@@ -240,6 +240,10 @@ impl Rule for AutoRule {
         }
     }
 
+    fn expects_noise(&self) -> bool {
+        self.noise == Noise::Yes
+    }
+
     fn is_sound(&self, team: &Team, space: &Space) -> bool {
         let is_race_cars =
             |place: usize| place < team.members.len() && team.member(place).name() == "race-cars";
