@@ -8,6 +8,7 @@ const RADIUS: f64 = 0.5;
 const PER_COORDINATE: usize = 5;
 
 /// A perturbation that is piecewise constant, nonnegative, and 0 at the optimum.
+#[derive(Debug)]
 pub(crate) enum Jumps {
     /// "Beyond continuity" in the paper: 5n open balls of radius 0.5 at random places, with heights
     /// in [0, 1]. In high dimensions their measure is negligible: at n = 50 no run enters one.
@@ -19,6 +20,7 @@ pub(crate) enum Jumps {
     Slabs(Vec<[Slab; PER_COORDINATE]>),
 }
 
+#[derive(Debug)]
 pub(crate) struct Slab {
     center: f64,
     height: f64,

@@ -16,6 +16,7 @@ const SHIFT: f64 = 5.0;
 const MAX_DENSE: usize = 5_000;
 
 /// A test problem to be minimized, with a known optimum.
+#[derive(Debug)]
 pub struct Problem {
     name: String,
     space: Space,
@@ -45,6 +46,7 @@ pub struct Transformation<'a> {
     pub has_jumps: bool,
 }
 
+#[derive(Debug)]
 enum Landscape {
     /// A function of reals, optionally shifted, rotated and perturbed.
     Continuous(Box<Continuous>),
@@ -56,6 +58,7 @@ enum Landscape {
     MixedCategorical,
 }
 
+#[derive(Debug)]
 struct MixedAckley {
     /// L.
     weights: Vec<f64>,
@@ -63,6 +66,7 @@ struct MixedAckley {
     moved_to: Option<Vec<f64>>,
 }
 
+#[derive(Debug)]
 struct Continuous {
     function: &'static BaseFunction,
     /// The minimizer of the problem; `None` for that of the function.
@@ -72,6 +76,7 @@ struct Continuous {
 }
 
 /// A function of reals with minimum 0.
+#[derive(Debug)]
 struct BaseFunction {
     name: &'static str,
     evaluate: fn(&[f64]) -> f64,

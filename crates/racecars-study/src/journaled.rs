@@ -20,6 +20,7 @@ use racecars::{Point, Portfolio, StopReason};
 use std::path::{Path, PathBuf};
 
 /// A study open for asking and telling.
+#[derive(Debug)]
 pub(crate) struct JournaledSearch {
     folder: PathBuf,
     journal: Journal,
@@ -29,6 +30,7 @@ pub(crate) struct JournaledSearch {
 }
 
 /// What a journal says.
+#[derive(Debug)]
 struct State {
     plan: Plan,
     search: Search,

@@ -29,6 +29,7 @@ const MOMENT: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A study that is open: its folder is locked until this is dropped.
+#[derive(Debug)]
 pub struct Study {
     search: JournaledSearch,
     evaluator: Option<Evaluator>,

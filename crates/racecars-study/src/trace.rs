@@ -49,6 +49,7 @@ pub struct Ask<'a> {
 }
 
 /// Reads a journal, now and again.
+#[derive(Debug)]
 pub struct Reader {
     path: PathBuf,
     file: BufReader<File>,

@@ -226,6 +226,7 @@ impl Outcome {
     }
 
     /// Whether the evaluation failed. An infeasible point is no failure; NaN is.
+    #[inline]
     pub fn is_failure(&self) -> bool {
         self.rank().is_failure()
     }

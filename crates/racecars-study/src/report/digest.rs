@@ -64,12 +64,14 @@ pub(super) struct Stretch {
 }
 
 /// A point that is being evaluated.
+#[derive(Debug)]
 pub(super) struct Pending {
     pub(super) at: u64,
     point: Vec<f64>,
 }
 
 /// A study, as far as a report is concerned.
+#[derive(Debug)]
 pub struct Digest {
     pub(super) name: String,
     pub(super) folder: PathBuf,

@@ -27,6 +27,7 @@ pub(super) struct Region {
 }
 
 /// Follows a study with a search of its own.
+#[derive(Debug)]
 pub(super) struct Replay {
     /// `None` when the journal no longer fits.
     search: Option<Search>,

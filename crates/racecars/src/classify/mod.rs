@@ -7,7 +7,7 @@
 //!
 //! Where all coordinates are continuous, most steps need no training at all: which coordinates are
 //! redrawn does not depend on the cuts, and a cut of any other coordinate changes nothing, so it is
-//! enough to train when some cut falls on one of them. See `Touch`.
+//! enough to train when some cut falls on one of them. See `FirstUncertainCut`.
 //!
 //! Departures, after the public implementation that the published runs used (see the notes on the
 //! paper): a negative is also excluded where a cut falls exactly on it; and the new point is a copy of
@@ -15,7 +15,7 @@
 
 use crate::random::Random;
 use crate::sample::Sample;
-use crate::space::{Axis, Interval, Region, Space};
+use crate::space::{Axis, Interval, SearchRegion, Space};
 
 /// The learned box around x+, as the few coordinates where it is smaller than the space. Transient:
 /// it is learned anew for every point.
@@ -27,7 +27,7 @@ pub(crate) struct Classifier {
     /// The coordinates to redraw.
     uncertain: Vec<usize>,
     /// By the number of coordinates, so that a few numbers in turn are worked out once each.
-    touches: [Touch; 4],
+    first_cuts: [FirstUncertainCut; 4],
 }
 
 /// Which coordinates of x+ are redrawn.
@@ -50,13 +50,13 @@ struct Cut {
 
 /// On discrete axes, how many coordinates are tried at random for one on which x+ and a negative
 /// differ, before looking for one.
-const RANDOM_TRIES: usize = 16;
+const MAX_RANDOM_TRIES: usize = 16;
 
 /// When, in a space of `dimension` continuous coordinates, training first cuts one of `uncertain`
 /// given ones. Each cut excludes at least one negative, so there are at most `negatives` cuts; their
 /// coordinates are independent and uniform, so the first to fall on one of the given is geometric.
 #[derive(Debug, Default, Clone, PartialEq)]
-struct Touch {
+struct FirstUncertainCut {
     dimension: usize,
     uncertain: usize,
     negatives: usize,
@@ -66,11 +66,11 @@ struct Touch {
     miss_all: f64,
 }
 
-impl Touch {
+impl FirstUncertainCut {
     fn new(dimension: usize, uncertain: usize, negatives: usize) -> Self {
         let ln_miss = (-(uncertain as f64) / dimension as f64).ln_1p();
         let miss_all = (negatives as f64 * ln_miss).exp();
-        Touch { dimension, uncertain, negatives, ln_miss, miss_all }
+        FirstUncertainCut { dimension, uncertain, negatives, ln_miss, miss_all }
     }
 
     /// The number of cuts before the first that falls on one of the given coordinates, or `None` if
@@ -84,11 +84,11 @@ impl Touch {
 
 /// Which coordinate training cuts next.
 #[derive(Clone, Copy)]
-enum Order {
+enum CutOrder {
     /// Any.
-    Free,
+    Uniform,
     /// After so many others, one of the uncertain ones; then any.
-    Touching(usize),
+    UncertainAfter(usize),
 }
 
 impl Classifier {
@@ -101,7 +101,7 @@ impl Classifier {
         space: &Space,
         positive: &Sample,
         negatives: &[Sample],
-        region: Option<Region>,
+        region: Option<SearchRegion>,
         uncertain: Uncertain,
         random: &mut Random,
         point: &mut [f64],
@@ -112,18 +112,18 @@ impl Classifier {
             self.choose_uncertain(point.len(), uncertain, random);
             let (dimension, uncertain, negatives_len) =
                 (point.len(), self.uncertain.len(), negatives.len());
-            let touch = &mut self.touches[uncertain % 4];
-            if (touch.dimension, touch.uncertain, touch.negatives)
+            let first_cut = &mut self.first_cuts[uncertain % 4];
+            if (first_cut.dimension, first_cut.uncertain, first_cut.negatives)
                 != (dimension, uncertain, negatives_len)
             {
-                *touch = Touch::new(dimension, uncertain, negatives_len);
+                *first_cut = FirstUncertainCut::new(dimension, uncertain, negatives_len);
             }
-            if let Some(misses) = touch.draw(random) {
-                let order = Order::Touching(misses);
+            if let Some(misses) = first_cut.draw(random) {
+                let order = CutOrder::UncertainAfter(misses);
                 self.train(space, &positive.point, negatives, order, random);
             }
         } else {
-            self.train(space, &positive.point, negatives, Order::Free, random);
+            self.train(space, &positive.point, negatives, CutOrder::Uniform, random);
             self.choose_uncertain(point.len(), uncertain, random);
         }
         self.redraw(space, region, random, point, positive.key)
@@ -136,17 +136,17 @@ impl Classifier {
         space: &Space,
         positive: &Sample,
         negatives: &[Sample],
-        region: Option<Region>,
+        region: Option<SearchRegion>,
         random: &mut Random,
     ) -> Vec<Interval> {
-        self.train(space, &positive.point, negatives, Order::Free, random);
+        self.train(space, &positive.point, negatives, CutOrder::Uniform, random);
         let interval = |index| self.interval(index, space.axis(index), region);
         (0..space.dimension()).map(interval).collect()
     }
 
     /// The learned box's part of a continuous or ordered axis, within the region.
     #[inline]
-    fn interval(&self, index: usize, axis: Axis, region: Option<Region>) -> Interval {
+    fn interval(&self, index: usize, axis: Axis, region: Option<SearchRegion>) -> Interval {
         let cut = self.cuts.iter().find(|cut| cut.index == index);
         let learned = cut.map_or(axis.extent(), |cut| cut.interval);
         match region {
@@ -166,7 +166,7 @@ impl Classifier {
         space: &Space,
         positive: &[f64],
         negatives: &[Sample],
-        order: Order,
+        order: CutOrder,
         random: &mut Random,
     ) {
         let mut drawn = 0;
@@ -176,7 +176,7 @@ impl Classifier {
         let mut tries = 0;
         while !self.inside.is_empty() {
             let chosen = self.inside[random.index(self.inside.len())];
-            if tries < RANDOM_TRIES {
+            if tries < MAX_RANDOM_TRIES {
                 let index = self.next_coordinate(positive.len(), order, drawn, random);
                 drawn += 1;
                 let is_cut = self.cut(space, positive, negatives, index, chosen, random);
@@ -197,15 +197,15 @@ impl Classifier {
     fn next_coordinate(
         &self,
         dimension: usize,
-        order: Order,
+        order: CutOrder,
         drawn: usize,
         random: &mut Random,
     ) -> usize {
         match order {
-            Order::Touching(misses) if drawn == misses => {
+            CutOrder::UncertainAfter(misses) if drawn == misses => {
                 self.uncertain[random.index(self.uncertain.len())]
             }
-            Order::Touching(misses) if drawn < misses => loop {
+            CutOrder::UncertainAfter(misses) if drawn < misses => loop {
                 let index = random.index(dimension);
                 if !self.uncertain.contains(&index) {
                     break index;
@@ -289,7 +289,7 @@ impl Classifier {
     fn redraw(
         &self,
         space: &Space,
-        region: Option<Region>,
+        region: Option<SearchRegion>,
         random: &mut Random,
         point: &mut [f64],
         mut key: u64,
@@ -427,7 +427,7 @@ mod tests {
             for _ in 0..300 {
                 let all = samples(&space, 21, &mut random);
                 let (positive, negatives) = (&all[0].point, &all[1..]);
-                classifier.train(&space, positive, negatives, Order::Free, &mut random);
+                classifier.train(&space, positive, negatives, CutOrder::Uniform, &mut random);
                 for cut in classifier.cuts.iter().filter(|cut| !cut.is_fixed) {
                     let Interval { low, high } = cut.interval;
                     assert!(low <= positive[cut.index] && positive[cut.index] <= high);
@@ -443,7 +443,7 @@ mod tests {
         let mut classifier = Classifier::default();
         for _ in 0..200 {
             let all = samples(&space, 22, &mut random);
-            let region = Region::new(&all[0].point, 0.4, 0);
+            let region = SearchRegion::new(&all[0].point, 0.4, 0);
             let learned = classifier.learn(&space, &all[0], &all[1..], Some(region), &mut random);
             for (index, part) in learned.iter().enumerate() {
                 let allowed = region.interval(index, space.axis(index));
@@ -465,7 +465,7 @@ mod tests {
         for _ in 0..500 {
             let all = samples(&space, 40, &mut random);
             let (positive, negatives) = (&all[0], &all[1..]);
-            classifier.train(&space, &positive.point, negatives, Order::Free, &mut random);
+            classifier.train(&space, &positive.point, negatives, CutOrder::Uniform, &mut random);
             for negative in negatives.iter().filter(|n| n.key != positive.key) {
                 assert!(!holds(&classifier, &space, &positive.point, &negative.point));
             }
@@ -479,7 +479,7 @@ mod tests {
             let one = samples(&space, 1, &mut random);
             let negatives = vec![one[0].clone(); 20];
             let mut classifier = Classifier::default();
-            classifier.train(&space, &one[0].point, &negatives, Order::Free, &mut random);
+            classifier.train(&space, &one[0].point, &negatives, CutOrder::Uniform, &mut random);
         }
     }
 
@@ -491,7 +491,7 @@ mod tests {
             for uncertain in 1..=space.dimension() {
                 for _ in 0..100 {
                     let all = samples(&space, 22, &mut random);
-                    let region = Region::new(&all[1].point, random.unit(), random.bits());
+                    let region = SearchRegion::new(&all[1].point, random.unit(), random.bits());
                     let region = random.chance(0.5).then_some(region);
                     let first = random.chance(0.5).then(|| random.index(space.dimension()));
                     let mut point = vec![0.0; space.dimension()];
@@ -551,7 +551,13 @@ mod tests {
                 );
                 lazy.push(change(&point));
                 point.copy_from_slice(&positive.point);
-                classifier.train(&space, &positive.point, negatives, Order::Free, &mut random);
+                classifier.train(
+                    &space,
+                    &positive.point,
+                    negatives,
+                    CutOrder::Uniform,
+                    &mut random,
+                );
                 classifier.choose_uncertain(dimension, any(uncertain), &mut random);
                 classifier.redraw(&space, None, &mut random, &mut point, 0);
                 full.push(change(&point));

@@ -11,7 +11,7 @@ use super::ledger::Ledger;
 use super::nested::Nested;
 use super::saved::ID_HEADROOM;
 use super::settings::settings;
-use super::shell::{Proposal, Search, Setup, Told, Tools};
+use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
 use super::{Algorithm, Candidate};
 use crate::error::{Error, Result};
 use crate::outcome::Outcome;
@@ -284,10 +284,10 @@ impl Search for EmbeddingSearch {
 
     fn learn(
         &mut self,
-        told: Told<InnerCandidate>,
+        told: Evaluated<InnerCandidate>,
         _: &mut Tools<'_, InnerCandidate>,
     ) -> Result<Option<Box<[f64]>>> {
-        let Told { sample, asked, .. } = told;
+        let Evaluated { sample, asked, .. } = told;
         // Known points are in no subspace; the next one goes through the best of them.
         if let Some((_, InnerCandidate { round, id, point, key })) = asked
             && round == self.round

@@ -11,7 +11,7 @@
 
 use super::ledger::Ledger;
 use super::settings::settings;
-use super::shell::{Proposal, Search, Setup, Told, Tools};
+use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
 use crate::error::Result;
 use crate::random::Random;
 use crate::space::Space;
@@ -23,10 +23,10 @@ settings! {
 }
 
 /// The coordinates that follow the Halton sequence.
-const HALTON: usize = 50;
+const HALTON_COORDINATES: usize = 50;
 
 /// The digits of a coordinate resolve at least this many cells.
-const CELLS: f64 = (1u64 << 40) as f64;
+const MIN_CELLS: f64 = (1u64 << 40) as f64;
 
 /// Points of a scrambled Halton sequence; in a space with discrete coordinates without repeats.
 #[derive(Debug, Serialize, Deserialize)]
@@ -36,12 +36,12 @@ pub(crate) struct QuasiRandomSearch {
     next: u64,
     /// A function of the seed.
     #[serde(skip)]
-    sequence: Sequence,
+    sequence: HaltonSequence,
 }
 
 impl QuasiRandomSearch {
     pub(super) fn new(_: Setup<'_>, random: &mut Random) -> Self {
-        QuasiRandomSearch { seed: random.bits(), next: 0, sequence: Sequence::default() }
+        QuasiRandomSearch { seed: random.bits(), next: 0, sequence: HaltonSequence::default() }
     }
 }
 
@@ -49,7 +49,7 @@ impl Search for QuasiRandomSearch {
     type Mark = ();
 
     fn prepare(&mut self, space: &Space, _: usize) -> Result<()> {
-        self.sequence = Sequence::new(space.dimension(), self.seed);
+        self.sequence = HaltonSequence::new(space.dimension(), self.seed);
         Ok(())
     }
 
@@ -69,7 +69,7 @@ impl Search for QuasiRandomSearch {
         Some(Proposal { point, key, mark: () })
     }
 
-    fn learn(&mut self, told: Told<()>, _: &mut Tools<'_, ()>) -> Result<Option<Box<[f64]>>> {
+    fn learn(&mut self, told: Evaluated<()>, _: &mut Tools<'_, ()>) -> Result<Option<Box<[f64]>>> {
         Ok(Some(told.sample.point))
     }
 
@@ -80,28 +80,30 @@ impl Search for QuasiRandomSearch {
 
 /// The scrambled Halton sequence.
 #[derive(Debug, Default)]
-struct Sequence {
-    coordinates: Vec<Coordinate>,
+struct HaltonSequence {
+    coordinates: Vec<HaltonCoordinate>,
 }
 
 #[derive(Debug)]
-struct Coordinate {
+struct HaltonCoordinate {
     base: u64,
     /// The permutations of the first, second, ... digit, one after the other.
     permutations: Vec<u8>,
 }
 
-impl Sequence {
+impl HaltonSequence {
     fn new(dimension: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let bases = primes().take(dimension.min(HALTON));
-        Sequence { coordinates: bases.map(|base| Coordinate::new(base, &mut random)).collect() }
+        let bases = primes().take(dimension.min(HALTON_COORDINATES));
+        HaltonSequence {
+            coordinates: bases.map(|base| HaltonCoordinate::new(base, &mut random)).collect(),
+        }
     }
 }
 
-impl Coordinate {
+impl HaltonCoordinate {
     fn new(base: u8, random: &mut Random) -> Self {
-        let digits = (CELLS.ln() / f64::from(base).ln()).ceil() as usize;
+        let digits = (MIN_CELLS.ln() / f64::from(base).ln()).ceil() as usize;
         let mut permutations = Vec::with_capacity(digits * usize::from(base));
         for _ in 0..digits {
             let first = permutations.len();
@@ -110,7 +112,7 @@ impl Coordinate {
                 permutations.swap(first + last, first + random.index(last + 1));
             }
         }
-        Coordinate { base: u64::from(base), permutations }
+        HaltonCoordinate { base: u64::from(base), permutations }
     }
 
     /// The coordinate of the point at `place`, in [0, 1): its permuted digits mirrored at the point.
@@ -151,14 +153,14 @@ mod tests {
     fn there_are_enough_primes() {
         let primes: Vec<u8> = primes().collect();
         assert_eq!(primes.len(), 54);
-        assert_eq!((primes[3], primes[HALTON - 1]), (7, 229));
+        assert_eq!((primes[3], primes[HALTON_COORDINATES - 1]), (7, 229));
     }
 
     #[test]
     fn as_many_points_as_the_base_fill_a_coordinate_evenly() {
-        let space = Space::cube(HALTON, 0.0, 1.0).unwrap();
+        let space = Space::cube(HALTON_COORDINATES, 0.0, 1.0).unwrap();
         let points = points(&space, 229, 1);
-        for (i, base) in primes().take(HALTON).enumerate() {
+        for (i, base) in primes().take(HALTON_COORDINATES).enumerate() {
             let firsts = points[..usize::from(base)].iter();
             let mut cells: Vec<u8> =
                 firsts.map(|p| (p.point()[i] * f64::from(base)) as u8).collect();
@@ -193,9 +195,9 @@ mod tests {
     /// Neighbouring coordinates of large bases, which without permutations rise together.
     #[test]
     fn coordinates_are_uncorrelated() {
-        let space = Space::cube(HALTON, 0.0, 1.0).unwrap();
+        let space = Space::cube(HALTON_COORDINATES, 0.0, 1.0).unwrap();
         let points = points(&space, 1000, 1);
-        for i in 1..HALTON {
+        for i in 1..HALTON_COORDINATES {
             let products = points.iter().map(|p| (p.point()[i - 1] - 0.5) * (p.point()[i] - 0.5));
             let correlation = 12.0 * products.sum::<f64>() / 1000.0;
             assert!(correlation.abs() < 0.12, "{i}: {correlation}");

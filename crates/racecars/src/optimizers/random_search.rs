@@ -2,7 +2,7 @@
 
 use super::ledger::Ledger;
 use super::settings::settings;
-use super::shell::{Proposal, Search, Told, Tools};
+use super::shell::{Evaluated, Proposal, Search, Tools};
 use crate::error::Result;
 use crate::space::Space;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ impl Search for UniformSearch {
         Some(Proposal { point, key, mark: () })
     }
 
-    fn learn(&mut self, told: Told<()>, _: &mut Tools<'_, ()>) -> Result<Option<Box<[f64]>>> {
+    fn learn(&mut self, told: Evaluated<()>, _: &mut Tools<'_, ()>) -> Result<Option<Box<[f64]>>> {
         Ok(Some(told.sample.point))
     }
 

@@ -8,7 +8,7 @@ use super::embedding::{EmbeddingSearch, SequentialEmbedding};
 use super::quasi_random::{QuasiRandom, QuasiRandomSearch};
 use super::racos::{Classification, RaceCars, RacosSearch, Variant};
 use super::random_search::{RandomSearch, UniformSearch};
-use super::saved::MAX_DEPTH;
+use super::saved::MAX_NESTING;
 use super::settings::{Refusal, Setting, SettingValue, Settings};
 use super::shell::{Setup, Shell};
 use super::zo_adam::{ZoAdam, ZoAdamSearch};
@@ -25,45 +25,48 @@ use std::str::FromStr;
 
 /// The spaces that an algorithm takes.
 #[derive(Debug, Clone, Copy)]
-struct Takes {
-    coordinates: Coordinates,
+struct AcceptedSpaces {
+    coordinates: AcceptedCoordinates,
     max_dimension: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Coordinates {
+enum AcceptedCoordinates {
     Any,
     /// All but those of three or more values without an order.
     Ordered,
     Continuous,
 }
 
-impl Takes {
-    const ANY: Takes = Takes { coordinates: Coordinates::Any, max_dimension: usize::MAX };
-    const ORDERED: Takes = Takes { coordinates: Coordinates::Ordered, ..Takes::ANY };
-    const CONTINUOUS: Takes = Takes { coordinates: Coordinates::Continuous, ..Takes::ANY };
+impl AcceptedSpaces {
+    const ANY: AcceptedSpaces =
+        AcceptedSpaces { coordinates: AcceptedCoordinates::Any, max_dimension: usize::MAX };
+    const ORDERED: AcceptedSpaces =
+        AcceptedSpaces { coordinates: AcceptedCoordinates::Ordered, ..AcceptedSpaces::ANY };
+    const CONTINUOUS: AcceptedSpaces =
+        AcceptedSpaces { coordinates: AcceptedCoordinates::Continuous, ..AcceptedSpaces::ANY };
 
     const fn up_to(self, max_dimension: usize) -> Self {
-        Takes { max_dimension, ..self }
+        AcceptedSpaces { max_dimension, ..self }
     }
 
     /// What stands in the way of searching this space, if anything does.
     fn obstacle(&self, space: &Space) -> Option<String> {
-        let Takes { coordinates, max_dimension } = *self;
+        let AcceptedSpaces { coordinates, max_dimension } = *self;
         if space.dimension() > max_dimension {
             let n = space.dimension();
             return Some(format!("takes at most {max_dimension} coordinates, the space has {n}"));
         }
         let is_refused = |start: &usize| match (coordinates, space.axis(*start)) {
-            (Coordinates::Any, _) | (_, Axis::Continuous { .. }) => false,
-            (Coordinates::Ordered, Axis::Unordered { last }) => last > 1.0,
-            (Coordinates::Ordered, _) => false,
-            (Coordinates::Continuous, _) => true,
+            (AcceptedCoordinates::Any, _) | (_, Axis::Continuous { .. }) => false,
+            (AcceptedCoordinates::Ordered, Axis::Unordered { last }) => last > 1.0,
+            (AcceptedCoordinates::Ordered, _) => false,
+            (AcceptedCoordinates::Continuous, _) => true,
         };
         let mut starts = space.entries().iter().map(|entry| entry.range().start);
         let name = space.coordinate_name(starts.find(is_refused)?);
         Some(match coordinates {
-            Coordinates::Continuous => {
+            AcceptedCoordinates::Continuous => {
                 format!("takes continuous coordinates, and `{name}` is discrete")
             }
             _ => format!("takes coordinates with an order, and the values of `{name}` have none"),
@@ -130,7 +133,7 @@ macro_rules! registry {
                 }
             }
 
-            fn takes_spaces(&self) -> Takes {
+            fn accepted_spaces(&self) -> AcceptedSpaces {
                 match self {
                     $( Algorithm::$variant(_) => $takes, )*
                 }
@@ -194,48 +197,48 @@ macro_rules! registry {
 
 registry! {
     /// A portfolio that looks at the objective first, then chooses who leads. The default.
-    auto, Auto(Auto), "auto", Takes::ANY, PortfolioSearch<AutoRule>,
+    auto, Auto(Auto), "auto", AcceptedSpaces::ANY, PortfolioSearch<AutoRule>,
         |settings, setup, random| AutoRule::portfolio(settings, setup, random);
     /// RACE-CARS: SRACOS within a region that shrinks around the best point (Algorithm 4).
-    race_cars, RaceCars(RaceCars), "race-cars", Takes::ANY, RacosSearch,
+    race_cars, RaceCars(RaceCars), "race-cars", AcceptedSpaces::ANY, RacosSearch,
         |settings, setup, _| RacosSearch::race_cars(settings, setup);
     /// SRACOS: sequential classification-based optimization (Algorithm 3).
-    sracos, Sracos(Classification), "sracos", Takes::ANY, RacosSearch,
+    sracos, Sracos(Classification), "sracos", AcceptedSpaces::ANY, RacosSearch,
         |settings, setup, _| RacosSearch::still(Variant::Sracos, settings, setup);
     /// RACOS: classification-based optimization in batches (Algorithms 1 and 2).
-    racos, Racos(Classification), "racos", Takes::ANY, RacosSearch,
+    racos, Racos(Classification), "racos", AcceptedSpaces::ANY, RacosSearch,
         |settings, setup, _| RacosSearch::still(Variant::Racos, settings, setup);
     /// CMA-ES: evolution of a normal distribution.
-    cma_es, CmaEs(CmaEs), "cma-es", Takes::ORDERED.up_to(4096), CmaEsSearch,
+    cma_es, CmaEs(CmaEs), "cma-es", AcceptedSpaces::ORDERED.up_to(4096), CmaEsSearch,
         |settings, setup, random| CmaEsSearch::new(settings, false, setup, random);
     /// Separable CMA-ES: one variance per coordinate instead of the whole covariance matrix. Linear
     /// instead of quadratic in the dimension, and faster to adapt, but blind to interactions.
-    sep_cma_es, SepCmaEs(CmaEs), "sep-cma-es", Takes::ORDERED, CmaEsSearch,
+    sep_cma_es, SepCmaEs(CmaEs), "sep-cma-es", AcceptedSpaces::ORDERED, CmaEsSearch,
         |settings, setup, random| CmaEsSearch::new(settings, true, setup, random);
     /// Differential evolution, best/1/bin: a difference of two members is added to the best one.
-    de, De(DifferentialEvolution), "de", Takes::ANY, DeSearch,
+    de, De(DifferentialEvolution), "de", AcceptedSpaces::ANY, DeSearch,
         |settings, setup, random| DeSearch::classic(Strategy::Best, settings, setup, random);
     /// Differential evolution, rand/1/bin: a difference of two members is added to a third.
-    de_rand, DeRand(DifferentialEvolution), "de-rand", Takes::ANY, DeSearch,
+    de_rand, DeRand(DifferentialEvolution), "de-rand", AcceptedSpaces::ANY, DeSearch,
         |settings, setup, random| DeSearch::classic(Strategy::Random, settings, setup, random);
     /// L-SHADE: differential evolution, current-to-pbest/1 with an archive, weights and crossover rates
     /// learned from success, and a population that shrinks over the budget, where there is one.
-    l_shade, LShade(LShade), "l-shade", Takes::ANY, DeSearch,
+    l_shade, LShade(LShade), "l-shade", AcceptedSpaces::ANY, DeSearch,
         |settings, setup, random| DeSearch::l_shade(settings, setup, random);
     /// ZO-Adam: descent with adaptive moments on estimated gradients.
-    zo_adam, ZoAdam(ZoAdam), "zo-adam", Takes::CONTINUOUS, ZoAdamSearch,
+    zo_adam, ZoAdam(ZoAdam), "zo-adam", AcceptedSpaces::CONTINUOUS, ZoAdamSearch,
         |settings, setup, random| ZoAdamSearch::new(settings, setup, random);
     /// Sequential random embedding: another algorithm in one random subspace after the other.
-    embedding, Embedding(SequentialEmbedding), "embedding", Takes::CONTINUOUS, EmbeddingSearch,
+    embedding, Embedding(SequentialEmbedding), "embedding", AcceptedSpaces::CONTINUOUS, EmbeddingSearch,
         |settings, setup, _| EmbeddingSearch::new(settings, setup);
     /// A portfolio of your own: algorithms that lead one after the other, each from what is known.
-    relay, Relay(Relay), "relay", Takes::ANY, PortfolioSearch<RelayRule>,
+    relay, Relay(Relay), "relay", AcceptedSpaces::ANY, PortfolioSearch<RelayRule>,
         |settings, setup, random| RelayRule::portfolio(settings, setup, random);
     /// Quasi-random search: a scrambled Halton sequence.
-    quasi_random, QuasiRandom(QuasiRandom), "quasi-random", Takes::ANY, QuasiRandomSearch,
+    quasi_random, QuasiRandom(QuasiRandom), "quasi-random", AcceptedSpaces::ANY, QuasiRandomSearch,
         |_, setup, random| Ok(QuasiRandomSearch::new(setup, random));
     /// Random search: uniform draws.
-    random, Random(RandomSearch), "random", Takes::ANY, UniformSearch,
+    random, Random(RandomSearch), "random", AcceptedSpaces::ANY, UniformSearch,
         |_, _, _| Ok(UniformSearch);
 }
 
@@ -324,9 +327,9 @@ impl Algorithm {
 
     /// Whether it can search this space; if not, the error says why, and which algorithms can.
     pub fn takes(&self, space: &Space) -> Result<()> {
-        let Some(obstacle) = self.takes_spaces().obstacle(space) else { return Ok(()) };
+        let Some(obstacle) = self.accepted_spaces().obstacle(space) else { return Ok(()) };
         let others =
-            Algorithm::all().filter(|other| other.takes_spaces().obstacle(space).is_none());
+            Algorithm::all().filter(|other| other.accepted_spaces().obstacle(space).is_none());
         let others: Vec<&str> = others.map(|other| other.name()).collect();
         let name = self.name();
         Err(Error::setting(format!("{name} {obstacle}; {} take this space", others.join(", "))))
@@ -353,9 +356,9 @@ impl Algorithm {
         seed: u64,
     ) -> Result<Box<dyn Optimizer>> {
         self.takes(space)?;
-        if self.nesting() > MAX_DEPTH {
+        if self.nesting() > MAX_NESTING {
             return Err(Error::setting(format!(
-                "{self} has more than {MAX_DEPTH} optimizers in one another"
+                "{self} has more than {MAX_NESTING} optimizers in one another"
             )));
         }
         self.build(Setup { space, budget, seed })

@@ -13,9 +13,9 @@ const MAGIC: &[u8; 8] = b"RACECARS";
 /// The format that this version writes and reads.
 const VERSION: u16 = 3;
 /// Magic, version, checksum.
-const HEADER: usize = 8 + 2 + 4;
+const HEADER_BYTES: usize = 8 + 2 + 4;
 /// The deepest nesting of optimizers in one another: a damaged save could nest without end.
-pub(super) const MAX_DEPTH: usize = 4;
+pub(super) const MAX_NESTING: usize = 4;
 
 #[derive(Serialize, Deserialize)]
 struct Preamble {
@@ -53,7 +53,7 @@ pub fn load(bytes: &[u8]) -> Result<Box<dyn Optimizer>> {
 
 /// Restores an optimizer that is a part of another one, `depth` deep.
 pub(crate) fn load_nested(bytes: &[u8], depth: usize) -> Result<Box<dyn Optimizer>> {
-    if depth > MAX_DEPTH {
+    if depth > MAX_NESTING {
         return Err(unsound());
     }
     let (preamble, state) = open(bytes)?;
@@ -69,13 +69,13 @@ pub(crate) fn load_nested(bytes: &[u8], depth: usize) -> Result<Box<dyn Optimize
 pub(super) fn save(algorithm: &str, space: &Space, state: &impl Serialize) -> Vec<u8> {
     let space = serde_json::to_string(space).expect("a space is strings and finite numbers");
     let preamble = Preamble { algorithm: algorithm.to_string(), space };
-    let mut bytes = vec![0; HEADER];
+    let mut bytes = vec![0; HEADER_BYTES];
     bytes = postcard::to_extend(&preamble, bytes).expect("a preamble is two strings");
     bytes = postcard::to_extend(state, bytes).expect("a state is numbers in sequences");
-    let checksum = crc32fast::hash(&bytes[HEADER..]);
+    let checksum = crc32fast::hash(&bytes[HEADER_BYTES..]);
     bytes[..8].copy_from_slice(MAGIC);
     bytes[8..10].copy_from_slice(&VERSION.to_le_bytes());
-    bytes[10..HEADER].copy_from_slice(&checksum.to_le_bytes());
+    bytes[10..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
     bytes
 }
 
@@ -84,7 +84,7 @@ fn open(bytes: &[u8]) -> Result<(Preamble, &[u8])> {
         let message = "not a saved racecars optimizer: the bytes do not begin with RACECARS";
         return Err(Error::saved(message));
     }
-    let Some((header, payload)) = bytes.split_at_checked(HEADER) else {
+    let Some((header, payload)) = bytes.split_at_checked(HEADER_BYTES) else {
         return Err(Error::saved("the saved optimizer is cut off within its header"));
     };
     let version = u16::from_le_bytes([header[8], header[9]]);

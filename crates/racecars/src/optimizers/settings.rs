@@ -286,7 +286,7 @@ mod tests {
 
     settings! {
         /// A part.
-        pub struct Part {
+        pub struct PartSettings {
             /// How many.
             count: Option<usize>,
         }
@@ -294,9 +294,9 @@ mod tests {
 
     settings! {
         /// A whole.
-        pub struct Whole {
+        pub struct WholeSettings {
             ../// What it shares.
-            part: Part,
+            part: PartSettings,
             /// How wide,
             /// at first.
             range: Option<(f64, f64)>,
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn settings_are_set_listed_and_given_by_name() {
-        let mut whole = Whole::default();
+        let mut whole = WholeSettings::default();
         let listed: Vec<_> = whole.list().into_iter().map(|s| (s.name, s.about)).collect();
         let expected =
             [("count", "How many."), ("range", "How wide, at first."), ("is", "Whether.")];
@@ -316,10 +316,13 @@ mod tests {
         for (name, text) in [("count", "4"), ("range", "[0.5,1]"), ("is", "True")] {
             assert_eq!(whole.set(name, text), Ok(()));
         }
-        let built = Whole::default().part(Part::default().count(4)).range((0.5, 1.0)).is(true);
+        let built = WholeSettings::default()
+            .part(PartSettings::default().count(4))
+            .range((0.5, 1.0))
+            .is(true);
         assert_eq!(whole, built);
         for (name, text) in whole.given() {
-            assert_eq!(Whole::default().set(name, &text), Ok(()));
+            assert_eq!(WholeSettings::default().set(name, &text), Ok(()));
         }
         assert_eq!(whole.set("count", "null"), Ok(()));
         assert_eq!(whole.part.count, None);
@@ -327,7 +330,7 @@ mod tests {
 
     #[test]
     fn refusals_say_what_is_expected() {
-        let mut whole = Whole::default();
+        let mut whole = WholeSettings::default();
         assert_eq!(whole.set("size", "1"), Err(Refusal::Unknown));
         let expected = |text: &str| Err(Refusal::Expected(text.into()));
         assert_eq!(whole.set("count", "4.5"), expected("a whole number"));

@@ -40,7 +40,7 @@ pub(crate) trait Search: fmt::Debug + Send + Serialize + DeserializeOwned {
     /// Learns the outcome of a point. Returns its buffer, or another that is of no more use.
     fn learn(
         &mut self,
-        told: Told<Self::Mark>,
+        told: Evaluated<Self::Mark>,
         tools: &mut Tools<'_, Self::Mark>,
     ) -> Result<Option<Box<[f64]>>>;
 
@@ -92,7 +92,7 @@ pub(crate) struct Proposal<M> {
 }
 
 /// An evaluated point that is learned from.
-pub(crate) struct Told<M> {
+pub(crate) struct Evaluated<M> {
     pub(crate) sample: Sample,
     /// The candidate's id and mark; `None` for a point that was not asked.
     pub(crate) asked: Option<(u64, M)>,
@@ -184,7 +184,7 @@ pub struct Shell<S: Search> {
 
 /// The saved form.
 #[derive(Serialize)]
-struct Saving<'a, S: Search> {
+struct SavedStateRef<'a, S: Search> {
     random: &'a Random,
     ledger: &'a Ledger<S::Mark>,
     best: &'a Incumbent,
@@ -194,7 +194,7 @@ struct Saving<'a, S: Search> {
 /// The same, read.
 #[derive(Deserialize)]
 #[serde(bound = "")]
-struct Saved<S: Search> {
+struct SavedState<S: Search> {
     random: Random,
     ledger: Ledger<S::Mark>,
     best: Incumbent,
@@ -231,7 +231,7 @@ impl<S: Search> Shell<S> {
         bytes: &[u8],
         depth: usize,
     ) -> Result<Self> {
-        let Saved::<S> { random, ledger, best, mut search } = saved::read(bytes)?;
+        let SavedState::<S> { random, ledger, best, mut search } = saved::read(bytes)?;
         let is_sound = random.is_alive()
             && ledger.is_sound(&space)
             && best.is_sound(&space)
@@ -298,7 +298,7 @@ impl<S: Search> Optimizer for Shell<S> {
             self.best.replace(&sample.point, rank, key);
         }
         let (search, mut tools) = self.parts();
-        if let Some(buffer) = search.learn(Told { sample, asked, is_best }, &mut tools)? {
+        if let Some(buffer) = search.learn(Evaluated { sample, asked, is_best }, &mut tools)? {
             self.buffers.keep(buffer);
         }
         debug_assert!(
@@ -352,6 +352,6 @@ impl<S: Search> Optimizer for Shell<S> {
 
     fn save(&self) -> Vec<u8> {
         let Shell { random, ledger, best, search, .. } = self;
-        saved::save(self.name, &self.space, &Saving { random, ledger, best, search })
+        saved::save(self.name, &self.space, &SavedStateRef { random, ledger, best, search })
     }
 }

@@ -26,7 +26,7 @@
 use super::ledger::Ledger;
 use super::saved::ID_HEADROOM;
 use super::settings::settings;
-use super::shell::{Proposal, Search, Setup, Told, Tools};
+use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
 use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::sample::Sample;
@@ -362,10 +362,10 @@ impl Search for ZoAdamSearch {
 
     fn learn(
         &mut self,
-        told: Told<Query>,
+        told: Evaluated<Query>,
         tools: &mut Tools<'_, Query>,
     ) -> Result<Option<Box<[f64]>>> {
-        let Told { sample, asked, is_best } = told;
+        let Evaluated { sample, asked, is_best } = told;
         match asked {
             Some((_, query)) if query.estimate == self.estimate.number => {
                 Ok(self.learn_query(sample, query.is_iterate, tools))

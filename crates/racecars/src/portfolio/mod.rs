@@ -16,7 +16,7 @@ use crate::optimizers::incumbent::Incumbent;
 use crate::optimizers::ledger::Ledger;
 use crate::optimizers::nested::Nested;
 use crate::optimizers::saved::{self, ID_HEADROOM};
-use crate::optimizers::shell::{Proposal, Search, Told, Tools};
+use crate::optimizers::shell::{Evaluated, Proposal, Search, Tools};
 use crate::optimizers::{
     Best, Candidate, Decision, MemberAccount, Optimizer, Portfolio, ShrunkRegion,
 };
@@ -413,11 +413,11 @@ impl<R: Rule> Search for PortfolioSearch<R> {
 
     fn learn(
         &mut self,
-        told: Told<Origin>,
+        told: Evaluated<Origin>,
         tools: &mut Tools<'_, Origin>,
     ) -> Result<Option<Box<[f64]>>> {
         let PortfolioSearch { rule, team } = self;
-        let Told { sample, asked, .. } = told;
+        let Evaluated { sample, asked, .. } = told;
         let Some((_, origin)) = asked else {
             team.learn_known(sample)?;
             return Ok(None);

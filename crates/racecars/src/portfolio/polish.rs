@@ -9,7 +9,7 @@
 use crate::error::Result;
 use crate::optimizers::ledger::Ledger;
 use crate::optimizers::saved::ID_HEADROOM;
-use crate::optimizers::shell::{Proposal, Search, Told, Tools};
+use crate::optimizers::shell::{Evaluated, Proposal, Search, Tools};
 use crate::random::Random;
 use crate::space::{Axis, Space};
 use serde::{Deserialize, Serialize};
@@ -36,8 +36,8 @@ pub(crate) struct PolishSearch {
 struct Round {
     base: Box<[f64]>,
     value: f64,
-    arms: Vec<Arm>,
-    /// How many of the points to either side were asked, two for each arm.
+    stencils: Vec<Stencil>,
+    /// How many of the points to either side were asked, two for each stencil.
     asked: usize,
     told: usize,
     is_step_out: bool,
@@ -47,14 +47,14 @@ struct Round {
 
 /// One coordinate's turn.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Arm {
+struct Stencil {
     index: usize,
     /// The coordinate to either side, and the values there, once known: infinite where there is none.
     at: [f64; 2],
     values: [Option<f64>; 2],
 }
 
-/// A point asked: by the round's number, and by the side of an arm, or of all arms together.
+/// A point asked: by the round's number, and by the side of an stencil, or of all stencils together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Probe {
     round: u64,
@@ -97,10 +97,10 @@ impl PolishSearch {
             }
             let (number, steps) = (self.number, &mut self.steps);
             let round = self.round.as_mut()?;
-            while round.asked < 2 * round.arms.len() {
+            while round.asked < 2 * round.stencils.len() {
                 let slot = round.asked;
                 round.asked += 1;
-                let Arm { index, at, .. } = round.arms[slot / 2];
+                let Stencil { index, at, .. } = round.stencils[slot / 2];
                 if at[slot % 2] == round.base[index] {
                     // The best point is at the end of this axis.
                     round.tell(slot, f64::INFINITY);
@@ -115,15 +115,15 @@ impl PolishSearch {
             }
             point.copy_from_slice(&round.base);
             let mut moves = false;
-            for arm in &round.arms {
-                let extent = space.axis(arm.index).extent();
-                let base = round.base[arm.index];
-                let by = arm.vertex(base, round.value, &mut steps[arm.index]);
+            for stencil in &round.stencils {
+                let extent = space.axis(stencil.index).extent();
+                let base = round.base[stencil.index];
+                let by = stencil.vertex(base, round.value, &mut steps[stencil.index]);
                 let longest = 0.25 * extent.high - 0.25 * extent.low;
-                steps[arm.index] = steps[arm.index].min(longest);
+                steps[stencil.index] = steps[stencil.index].min(longest);
                 let to = (base + by).clamp(extent.low, extent.high);
                 moves |= to != base;
-                point[arm.index] = to;
+                point[stencil.index] = to;
             }
             if moves {
                 round.is_step_out = true;
@@ -142,10 +142,10 @@ impl PolishSearch {
         if self.idle >= 2 * n {
             return false;
         }
-        let mut arms = Vec::new();
-        while arms.len() < self.block.min(n) {
+        let mut stencils = Vec::new();
+        while stencils.len() < self.block.min(n) {
             if self.order.is_empty() {
-                if !arms.is_empty() {
+                if !stencils.is_empty() {
                     break;
                 }
                 self.order = (0..n).collect();
@@ -159,14 +159,14 @@ impl PolishSearch {
                 Axis::Continuous { low, high } => [(base - step).max(low), (base + step).min(high)],
                 _ => [base; 2],
             };
-            arms.push(Arm { index, at, values: [None; 2] });
+            stencils.push(Stencil { index, at, values: [None; 2] });
         }
-        self.idle += arms.len();
+        self.idle += stencils.len();
         self.number += 1;
         self.round = Some(Round {
             base: best.into(),
             value,
-            arms,
+            stencils,
             asked: 0,
             told: 0,
             is_step_out: false,
@@ -195,10 +195,10 @@ impl PolishSearch {
 
     fn is_consistent(&self, space: &Space) -> bool {
         let n = space.dimension();
-        let is_arm = |arm: &Arm, base: &[f64]| {
-            let values = arm.values.iter().flatten();
-            arm.index < n
-                && arm.at.iter().all(|&at| space.axis(arm.index).contains(at))
+        let is_stencil = |stencil: &Stencil, base: &[f64]| {
+            let values = stencil.values.iter().flatten();
+            stencil.index < n
+                && stencil.at.iter().all(|&at| space.axis(stencil.index).contains(at))
                 && (values.clone().count() == 0 || values.clone().all(|value| !value.is_nan()))
                 && base.len() == n
         };
@@ -206,10 +206,10 @@ impl PolishSearch {
             space.check(&round.base).is_ok()
                 && round.value.is_finite()
                 && !round.best_side.is_nan()
-                && (1..=n).contains(&round.arms.len())
-                && round.arms.iter().all(|arm| is_arm(arm, &round.base))
+                && (1..=n).contains(&round.stencils.len())
+                && round.stencils.iter().all(|stencil| is_stencil(stencil, &round.base))
                 && round.told <= round.asked
-                && round.asked <= 2 * round.arms.len()
+                && round.asked <= 2 * round.stencils.len()
         };
         self.steps.len() == n
             && self.steps.iter().all(|step| *step >= 0.0 && step.is_finite())
@@ -238,7 +238,11 @@ impl Search for PolishSearch {
         Some(Proposal { point, key, mark })
     }
 
-    fn learn(&mut self, told: Told<Probe>, _: &mut Tools<'_, Probe>) -> Result<Option<Box<[f64]>>> {
+    fn learn(
+        &mut self,
+        told: Evaluated<Probe>,
+        _: &mut Tools<'_, Probe>,
+    ) -> Result<Option<Box<[f64]>>> {
         if let Some((_, probe)) = told.asked {
             self.tell(probe, told.sample.rank.value().unwrap_or(f64::INFINITY));
         }
@@ -252,15 +256,15 @@ impl Search for PolishSearch {
 
 impl Round {
     fn tell(&mut self, slot: usize, value: f64) {
-        let Some(arm) = self.arms.get_mut(slot / 2) else { return };
-        if arm.values[slot % 2].replace(value).is_none() {
+        let Some(stencil) = self.stencils.get_mut(slot / 2) else { return };
+        if stencil.values[slot % 2].replace(value).is_none() {
             self.told += 1;
             self.best_side = self.best_side.min(value);
         }
     }
 }
 
-impl Arm {
+impl Stencil {
     /// How far it is from `base`, whose value is `middle`, to the parabola's vertex; sets the step of
     /// the coordinate's next turn.
     fn vertex(&self, base: f64, middle: f64, step: &mut f64) -> f64 {

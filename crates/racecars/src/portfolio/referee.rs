@@ -26,9 +26,9 @@ const EARLY_PER_COORDINATE: u64 = 30;
 /// value: even the mean of ten is biased if it was the best of many.
 const MIN_FINAL_BUDGET: u64 = 10 * MAX_REPEATS;
 /// A leader is re-evaluated after this many evaluations without a challenge.
-const UNCHALLENGED: u64 = 50;
+const UNCHALLENGED_EVALUATIONS: u64 = 50;
 /// A re-evaluation of the leader that has not come back after this many evaluations is lost.
-const LOST: u64 = 4 * UNCHALLENGED;
+const LOST_AFTER_EVALUATIONS: u64 = 4 * UNCHALLENGED_EVALUATIONS;
 /// The noise may change along the way: its variance is a mean over about this many differences.
 const VARIANCE_MEMORY: u64 = 20;
 
@@ -37,7 +37,7 @@ pub(super) struct Referee {
     /// The variance of values at the same point, and the number of differences it was estimated from.
     variance: f64,
     differences: u64,
-    leader: Fresh,
+    leader: FreshMean,
     /// The number of leaders so far.
     reign: u64,
     is_leader_due: bool,
@@ -53,7 +53,7 @@ pub(super) struct Referee {
 
 /// The values of a point since it became leader or challenger.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-struct Fresh {
+struct FreshMean {
     count: u64,
     mean: f64,
 }
@@ -65,7 +65,7 @@ pub(super) struct Challenger {
     pub(super) origin: MemberCandidate,
     /// Its rank is of the value that made it a challenger.
     pub(super) sample: Sample,
-    fresh: Fresh,
+    fresh: FreshMean,
     is_out: bool,
 }
 
@@ -86,7 +86,7 @@ pub(super) struct Verdict {
     pub(super) mean: Option<f64>,
 }
 
-impl Fresh {
+impl FreshMean {
     /// Takes in a value, and returns an estimate of the variance from the second on.
     fn take(&mut self, value: f64) -> Option<f64> {
         let (before, difference) = (self.count as f64, value - self.mean);
@@ -103,7 +103,7 @@ impl Referee {
     pub(super) fn of_noise(values: Option<(f64, f64)>) -> Self {
         let mut referee = Referee::default();
         if let Some((one, other)) = values {
-            let mut fresh = Fresh::default();
+            let mut fresh = FreshMean::default();
             fresh.take(one);
             referee.learn(fresh.take(other));
         }
@@ -124,12 +124,12 @@ impl Referee {
         let is_end = budget
             .is_some_and(|budget| budget >= MIN_FINAL_BUDGET && asked + MAX_REPEATS >= budget);
         if is_end && !self.is_end {
-            (self.is_end, self.leader) = (true, Fresh::default());
+            (self.is_end, self.leader) = (true, FreshMean::default());
         }
         self.is_leader_due |=
-            (self.waited >= UNCHALLENGED || is_end) && self.leader.count < MAX_REPEATS;
+            (self.waited >= UNCHALLENGED_EVALUATIONS || is_end) && self.leader.count < MAX_REPEATS;
         // A re-evaluation that has not come back by then is lost with its worker.
-        self.is_leader_out &= self.waited < LOST;
+        self.is_leader_out &= self.waited < LOST_AFTER_EVALUATIONS;
     }
 
     /// Whether a value that is better than the leader's `best` leads at once.
@@ -148,17 +148,17 @@ impl Referee {
     pub(super) fn challenge(&mut self, origin: MemberCandidate, sample: Sample) {
         let number = self.challenges;
         self.challenges += 1;
-        let fresh = Fresh::default();
+        let fresh = FreshMean::default();
         self.challengers.push(Challenger { number, origin, sample, fresh, is_out: false });
         self.is_leader_due = self.leader.count < MAX_REPEATS;
     }
 
     /// A point leads at once, by its first value.
     pub(super) fn new_leader(&mut self) {
-        self.install(Fresh::default());
+        self.install(FreshMean::default());
     }
 
-    fn install(&mut self, leader: Fresh) {
+    fn install(&mut self, leader: FreshMean) {
         self.leader = leader;
         self.reign += 1;
         (self.is_leader_due, self.is_leader_out, self.waited) = (false, false, 0);
@@ -218,7 +218,7 @@ impl Referee {
         };
         let estimate = self.challengers[place].fresh.take(value);
         self.learn(estimate);
-        let Fresh { count, mean } = self.challengers[place].fresh;
+        let FreshMean { count, mean } = self.challengers[place].fresh;
         let leads = mean < best
             && (count >= MAX_REPEATS || mean < best - WINNING_ERRORS * self.error(count));
         if mean < best && !leads {
@@ -233,7 +233,7 @@ impl Referee {
 
     /// Checks the invariants of a deserialized state.
     pub(super) fn is_sound(&self, space: &Space) -> bool {
-        let is_fresh = |fresh: &Fresh| fresh.count < ID_HEADROOM && fresh.mean.is_finite();
+        let is_fresh = |fresh: &FreshMean| fresh.count < ID_HEADROOM && fresh.mean.is_finite();
         self.variance.is_finite()
             && self.variance >= 0.0
             && self.differences < ID_HEADROOM
@@ -329,11 +329,11 @@ mod tests {
         let mut referee = Referee::of_noise(None);
         referee.new_leader();
         let mut asked = Vec::new();
-        for evaluation in 0..LOST {
+        for evaluation in 0..LOST_AFTER_EVALUATIONS {
             referee.note_evaluation(evaluation, None);
             asked.extend(referee.next().map(|_| evaluation));
         }
-        assert_eq!(asked, [UNCHALLENGED - 1, LOST - 1]);
+        assert_eq!(asked, [UNCHALLENGED_EVALUATIONS - 1, LOST_AFTER_EVALUATIONS - 1]);
     }
 
     #[test]
@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn huge_values_have_a_mean() {
-        let mut fresh = Fresh::default();
+        let mut fresh = FreshMean::default();
         for value in [1e308, -1e308, 1e308, -1e308] {
             fresh.take(value);
             assert!(fresh.mean.is_finite());

@@ -273,8 +273,9 @@ impl Session {
     /// What to do next, when this much time has passed since the session began. Unless there is a time
     /// limit, the time does not matter.
     ///
-    /// Outcomes are told to the optimizer here, not in [`Session::tell`]: in order, telling and asking
-    /// take turns.
+    /// In order, telling and asking take turns, so the optimizer is told here and not in
+    /// [`Session::tell`]; likewise where the session is [watched](Session::watch).
+    #[inline]
     pub fn next(&mut self, elapsed: Duration) -> Result<Next> {
         loop {
             if self.order == Order::AsTheyCome && self.learn_next()? {
@@ -306,19 +307,24 @@ impl Session {
         Ok(Next::Stop(*self.stop.get_or_insert(StopReason::Evaluations)))
     }
 
-    /// Takes the outcome of a trial, in the user's sense. The optimizer is told by [`Session::next`].
+    /// Takes the outcome of a trial, in the user's sense. The optimizer is told now or by the next
+    /// [`Session::next`].
+    #[inline]
     pub fn tell(&mut self, trial: Trial, outcome: impl Into<Outcome>) -> Result<()> {
         let entry = (trial, outcome.into().checked());
         let number = entry.0.number;
         if number >= self.asked {
-            return Err(Error::new(ErrorKind::Unasked, format!("trial {number} was never asked")));
+            return Err(never_asked(number));
         }
-        let repeated =
-            || Error::new(ErrorKind::Repeated, format!("trial {number} has been told before"));
+        let repeated = || told_before(number);
         if self.out == 0 {
             return Err(repeated());
         }
         if self.order == Order::AsTheyCome {
+            if self.latest.is_none() {
+                self.out -= 1;
+                return self.learn(entry.0, entry.1);
+            }
             self.incoming.push_back(Some(entry));
         } else {
             let slot = number.checked_sub(self.counts.evaluations).ok_or_else(repeated)? as usize;
@@ -368,6 +374,7 @@ impl Session {
     }
 
     /// Whether the rules allow another trial to be asked.
+    #[inline]
     fn may_ask(&self) -> bool {
         let has_room = match self.order {
             Order::AsTheyCome => true,
@@ -378,6 +385,7 @@ impl Session {
             && self.rules.evaluations.is_none_or(|budget| self.asked < budget)
     }
 
+    #[inline]
     fn ask(&mut self) -> Option<Trial> {
         let candidate = self.queue.pop_front().or_else(|| self.optimizer.ask())?;
         debug_assert!(
@@ -401,13 +409,13 @@ impl Session {
     }
 
     /// Tells the optimizer, and enters the outcome.
+    #[inline]
     fn learn(&mut self, trial: Trial, outcome: Outcome) -> Result<()> {
         let Trial { number, candidate } = trial;
         let failed = outcome.is_failure();
         let infeasible = matches!(outcome, Outcome::Infeasible { .. });
         if failed && self.first_error.is_none() {
-            let point = self.optimizer.space().view(candidate.point());
-            self.first_error = Some(format!("evaluation {} at {point}: {outcome}", number + 1));
+            self.note_first_error(number, &candidate, &outcome);
         }
         if let Some(latest) = &mut self.latest {
             latest.trial = Some(number);
@@ -440,7 +448,14 @@ impl Session {
         Ok(())
     }
 
+    #[cold]
+    fn note_first_error(&mut self, number: u64, candidate: &Candidate, outcome: &Outcome) {
+        let point = self.optimizer.space().view(candidate.point());
+        self.first_error = Some(format!("evaluation {} at {point}: {outcome}", number + 1));
+    }
+
     /// Enters the optimizer's best into the history, if it has changed.
+    #[inline]
     fn note_best(&mut self) -> Change {
         let Some(Best { rank, .. }) = self.optimizer.best() else { return Change::None };
         let change = match self.best {
@@ -460,6 +475,7 @@ impl Session {
     }
 
     /// Stops the session if a rule on its outcomes says so.
+    #[inline]
     fn apply_rules(&mut self) {
         if self.rules.target.is_some() && self.is_at_target() {
             self.stop(StopReason::Target);
@@ -593,6 +609,16 @@ impl Session {
     pub fn into_optimizer(self) -> Box<dyn Optimizer> {
         self.optimizer
     }
+}
+
+#[cold]
+fn never_asked(trial: u64) -> Error {
+    Error::new(ErrorKind::Unasked, format!("trial {trial} was never asked"))
+}
+
+#[cold]
+fn told_before(trial: u64) -> Error {
+    Error::new(ErrorKind::Repeated, format!("trial {trial} has been told before"))
 }
 
 /// What an outcome did to the best.

@@ -18,7 +18,7 @@ pub use axis::{Axis, Interval};
 pub use builder::SpaceBuilder;
 pub use domain::{Domain, Scale};
 pub use point::Point;
-pub(crate) use region::Region;
+pub(crate) use region::SearchRegion;
 pub(crate) use seen::Seen;
 pub use value::{Value, Values};
 
@@ -80,10 +80,10 @@ pub const MAX_DIMENSION: usize = 1 << 27;
 /// ```
 #[derive(Clone)]
 pub struct Space {
-    inner: Arc<Inner>,
+    inner: Arc<SpaceData>,
 }
 
-struct Inner {
+struct SpaceData {
     entries: Vec<Entry>,
     dimension: usize,
     /// The entry of each coordinate; empty where there is only one entry.
@@ -166,7 +166,7 @@ impl Space {
         format!("{entries:?}").hash(&mut hasher);
         let fingerprint = hasher.finish();
         Space {
-            inner: Arc::new(Inner {
+            inner: Arc::new(SpaceData {
                 entries,
                 dimension,
                 entry_of,

@@ -6,7 +6,7 @@ use crate::random::{Random, mix, permuted};
 
 /// A region around a centre, the same `fraction` of every axis.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Region<'a> {
+pub(crate) struct SearchRegion<'a> {
     center: &'a [f64],
     /// The share of each axis's length that is inside: gamma^k.
     fraction: f64,
@@ -16,14 +16,14 @@ pub(crate) struct Region<'a> {
     key: Option<u64>,
 }
 
-impl<'a> Region<'a> {
+impl<'a> SearchRegion<'a> {
     pub(crate) fn new(center: &'a [f64], fraction: f64, key: u64) -> Self {
-        Region { center, fraction, key: Some(key) }
+        SearchRegion { center, fraction, key: Some(key) }
     }
 
     /// A region that never fixes a discrete coordinate.
     pub(crate) fn keeping_neighbours(center: &'a [f64], fraction: f64) -> Self {
-        Region { center, fraction, key: None }
+        SearchRegion { center, fraction, key: None }
     }
 
     pub(crate) fn center(&self) -> &'a [f64] {
@@ -74,19 +74,19 @@ mod tests {
     #[test]
     fn neighbours_are_kept_where_they_are_to_be() {
         let space = Space::builder().integer("i", 0, 9).log_integer("k", 1, 1000).build().unwrap();
-        let ends = |region: &Region, index| {
+        let ends = |region: &SearchRegion, index| {
             let Interval { low, high } = region.interval(index, space.axis(index));
             (low, high)
         };
         for (center, expected) in [(0.0, (0.0, 1.0)), (5.0, (4.0, 6.0)), (9.0, (8.0, 9.0))] {
             let point = [center; 2];
-            let region = Region::new(&point, 1e-6, 0);
+            let region = SearchRegion::new(&point, 1e-6, 0);
             assert_eq!(ends(&region, 0), (center, center));
-            let region = Region::keeping_neighbours(&point, 1e-6);
+            let region = SearchRegion::keeping_neighbours(&point, 1e-6);
             assert_eq!(ends(&region, 0), expected);
             assert_eq!(ends(&region, 1), ((center - 1.0).max(0.0), center + 1.0));
         }
-        let region = Region::keeping_neighbours(&[3.0], 1e-6);
+        let region = SearchRegion::keeping_neighbours(&[3.0], 1e-6);
         let drawn: BTreeSet<u64> =
             (0..500).map(|i| region.draw_unordered(0, 10, &mut Random::new(i)) as u64).collect();
         assert_eq!(drawn.len(), 10);
@@ -97,7 +97,7 @@ mod tests {
         let mut random = Random::new(1);
         let mut subsets = BTreeSet::new();
         for key in 0..50 {
-            let region = Region::new(&[3.0], 0.35, key);
+            let region = SearchRegion::new(&[3.0], 0.35, key);
             let drawn: BTreeSet<u64> =
                 (0..500).map(|_| region.draw_unordered(0, 10, &mut random) as u64).collect();
             assert_eq!(drawn.len(), 4, "ceil(0.35 * 10) values");

@@ -46,11 +46,11 @@ impl Seen {
         point: &mut [f64],
     ) -> Option<u64> {
         /// Uniform draws before the walk; each fails with the share of points seen.
-        const DRAWS: usize = 8;
+        const MAX_DRAWS: usize = 8;
         if self.exhausts(space) {
             return None;
         }
-        for _ in 0..DRAWS {
+        for _ in 0..MAX_DRAWS {
             space.draw(random, point);
             let key = space.key(point);
             if !self.contains(key) {

@@ -6,13 +6,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Spec {
-    coordinates: Vec<Coordinate>,
+struct SpaceSpec {
+    coordinates: Vec<CoordinateSpec>,
 }
 
 #[derive(Serialize, Deserialize, Default)]
 #[serde(deny_unknown_fields)]
-struct Coordinate {
+struct CoordinateSpec {
     name: String,
     #[serde(rename = "type")]
     kind: String,
@@ -33,7 +33,7 @@ struct Coordinate {
     count: Option<usize>,
 }
 
-impl Coordinate {
+impl CoordinateSpec {
     fn domain(&self) -> Result<Domain> {
         let domain = match self.kind.as_str() {
             "real" => Domain::Real {
@@ -128,12 +128,12 @@ impl Coordinate {
         }
     }
 
-    fn new(name: &str, count: Option<usize>, domain: &Domain) -> Coordinate {
-        let mut spec = Coordinate {
+    fn new(name: &str, count: Option<usize>, domain: &Domain) -> CoordinateSpec {
+        let mut spec = CoordinateSpec {
             name: name.to_string(),
             kind: domain.kind().to_string(),
             count,
-            ..Coordinate::default()
+            ..CoordinateSpec::default()
         };
         let spelled = |scale: &Scale| (*scale == Scale::Log).then(|| "log".to_string());
         match domain {
@@ -160,15 +160,15 @@ impl Coordinate {
 impl Serialize for Space {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let coordinates = (self.entries().iter())
-            .map(|entry| Coordinate::new(entry.name(), entry.array_len(), entry.domain()))
+            .map(|entry| CoordinateSpec::new(entry.name(), entry.array_len(), entry.domain()))
             .collect();
-        Spec { coordinates }.serialize(serializer)
+        SpaceSpec { coordinates }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Space {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let spec = Spec::deserialize(deserializer)?;
+        let spec = SpaceSpec::deserialize(deserializer)?;
         let build = || {
             let mut builder = SpaceBuilder::default();
             for coordinate in &spec.coordinates {

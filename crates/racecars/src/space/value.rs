@@ -131,13 +131,14 @@ impl<V: Into<Value> + Clone> From<&[V]> for Values {
 impl fmt::Display for Values {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         /// How many values of an array are shown.
-        const SHOWN: usize = 6;
+        const MAX_SHOWN: usize = 6;
         match self {
             Values::One(value) => write!(f, "{value}"),
             Values::Many(values) => {
-                let shown: Vec<String> = values.iter().take(SHOWN).map(Value::to_string).collect();
+                let shown: Vec<String> =
+                    values.iter().take(MAX_SHOWN).map(Value::to_string).collect();
                 write!(f, "[{}", shown.join(", "))?;
-                if values.len() > SHOWN {
+                if values.len() > MAX_SHOWN {
                     write!(f, ", ... {} values", values.len())?;
                 }
                 write!(f, "]")

@@ -36,7 +36,7 @@ pub(super) struct Step<'a> {
 
 /// Buffers, rebuilt at will.
 #[derive(Default)]
-pub(super) struct Scratch {
+pub(super) struct UpdateBuffers {
     pub(super) work: Workspace,
     /// <y>_w, of eq. (41).
     pub(super) mean_step: Vec<f64>,
@@ -70,12 +70,12 @@ impl Distribution {
         parameters: &Parameters,
         steps: impl Iterator<Item = Step<'a>> + Clone,
         scale: &[f64],
-        scratch: &mut Scratch,
+        buffers: &mut UpdateBuffers,
     ) -> Result<(), Degenerate> {
         let Parameters { mu, mu_eff, c_sigma, d_sigma, c_c, c_1, c_mu, expected_norm, .. } =
             *parameters;
         let n = self.mean.len() as f64;
-        let Scratch { work, mean_step, white } = scratch;
+        let UpdateBuffers { work, mean_step, white } = buffers;
         let ranked = parameters.weights.iter().copied().zip(steps);
 
         // Eq. (41).
@@ -164,11 +164,11 @@ mod tests {
         let lambda = 4 + (3.0 * (n as f64).ln()) as usize;
         let parameters = Parameters::new(n, lambda, separable);
         let mut distribution = Distribution::new(vec![1.0; n], 0.3, separable);
-        let (mut random, mut scratch) = (Random::new(1), Scratch::default());
+        let (mut random, mut buffers) = (Random::new(1), UpdateBuffers::default());
         let mut y = vec![0.0; n * lambda];
         while f(&distribution.mean) > target && distribution.generation < 20_000 {
             let mut lengths = Vec::new();
-            let Scratch { work, .. } = &mut scratch;
+            let UpdateBuffers { work, .. } = &mut buffers;
             distribution.covariance.sample(&mut random, &mut y, work, |l| lengths.push(l));
             let value = |y: &[f64]| {
                 let (mean, sigma) = (&distribution.mean, distribution.sigma);
@@ -183,7 +183,7 @@ mod tests {
                 length: lengths[i],
                 is_drawn: true,
             });
-            distribution.update(&parameters, steps, &[], &mut scratch).unwrap();
+            distribution.update(&parameters, steps, &[], &mut buffers).unwrap();
             assert!(distribution.is_sound(n, separable));
         }
         distribution.generation

@@ -26,11 +26,11 @@ pub(super) struct Generation {
 pub(super) struct Column {
     /// y^T C^-1 y.
     pub(super) length: f64,
-    status: Status,
+    status: ColumnStatus,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-enum Status {
+enum ColumnStatus {
     /// Drawn, not yet asked.
     Ready,
     /// Asked, under this id.
@@ -47,13 +47,13 @@ impl Column {
     /// The rank, once there is one.
     pub(super) fn rank(&self) -> Option<Rank> {
         match self.status {
-            Status::Told(rank) | Status::Known(rank) => Some(rank),
+            ColumnStatus::Told(rank) | ColumnStatus::Known(rank) => Some(rank),
             _ => None,
         }
     }
 
     pub(super) fn is_known(&self) -> bool {
-        matches!(self.status, Status::Known(_))
+        matches!(self.status, ColumnStatus::Known(_))
     }
 }
 
@@ -76,7 +76,7 @@ impl Generation {
 
     /// The next column to ask, if one is ready.
     pub(super) fn take_ready(&mut self) -> Option<usize> {
-        let is_ready = |column: &Column| column.status == Status::Ready;
+        let is_ready = |column: &Column| column.status == ColumnStatus::Ready;
         let ahead = self.columns[self.next..].iter().position(is_ready);
         let Some(ahead) = ahead else {
             self.next = self.columns.len();
@@ -84,22 +84,22 @@ impl Generation {
         };
         let index = self.next + ahead;
         self.next = index + 1;
-        self.columns[index].status = Status::Dropped;
+        self.columns[index].status = ColumnStatus::Dropped;
         Some(index)
     }
 
     /// Records that a column was asked under this id.
     pub(super) fn set_out(&mut self, index: usize, id: u64) {
-        self.columns[index].status = Status::Out(id);
+        self.columns[index].status = ColumnStatus::Out(id);
     }
 
     /// The column that was asked under this id, unless it was forgotten.
     pub(super) fn find(&self, id: u64) -> Option<usize> {
-        self.columns.iter().rposition(|column| column.status == Status::Out(id))
+        self.columns.iter().rposition(|column| column.status == ColumnStatus::Out(id))
     }
 
     pub(super) fn tell(&mut self, index: usize, rank: Rank) {
-        self.columns[index].status = Status::Told(rank);
+        self.columns[index].status = ColumnStatus::Told(rank);
         self.told += 1;
     }
 
@@ -112,7 +112,7 @@ impl Generation {
     }
 
     pub(super) fn push_drawn(columns: &mut Vec<Column>, length: f64) {
-        columns.push(Column { length, status: Status::Ready });
+        columns.push(Column { length, status: ColumnStatus::Ready });
     }
 
     /// Takes in a step that was not drawn from the current distribution. One that was never asked is
@@ -127,11 +127,11 @@ impl Generation {
     ) {
         if !known {
             self.steps.extend_from_slice(y);
-            self.columns.push(Column { length, status: Status::Told(rank) });
+            self.columns.push(Column { length, status: ColumnStatus::Told(rank) });
             self.told += 1;
             return;
         }
-        let column = Column { length, status: Status::Known(rank) };
+        let column = Column { length, status: ColumnStatus::Known(rank) };
         let others = || self.columns.iter().enumerate().filter(|(_, column)| column.is_known());
         if others().count() < max_known {
             self.steps.extend_from_slice(y);
@@ -174,10 +174,11 @@ impl Generation {
 
     /// Checks the invariants of a deserialized generation of an optimizer that was asked `asked` times.
     pub(super) fn is_sound(&self, n: usize, lambda: usize, asked: u64) -> bool {
-        let told = self.columns.iter().filter(|column| matches!(column.status, Status::Told(_)));
+        let told =
+            self.columns.iter().filter(|column| matches!(column.status, ColumnStatus::Told(_)));
         let is_possible = |column: &Column| match column.status {
-            Status::Out(id) => id < asked,
-            Status::Told(rank) | Status::Known(rank) => rank.is_sound(),
+            ColumnStatus::Out(id) => id < asked,
+            ColumnStatus::Told(rank) | ColumnStatus::Known(rank) => rank.is_sound(),
             _ => true,
         };
         self.columns.len().checked_mul(n) == Some(self.steps.len())

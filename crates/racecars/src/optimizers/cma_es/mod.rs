@@ -35,7 +35,7 @@ mod stopping;
 pub use settings::{CmaEs, Restarts};
 
 use super::ledger::Ledger;
-use super::shell::{Proposal, Search, Setup, Told, Tools};
+use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
 use crate::error::Result;
 use crate::outcome::Rank;
 use crate::random::Random;
@@ -79,7 +79,7 @@ struct Scratch {
     parameters: Parameters,
     /// The factor by which each coordinate's deviation is scaled up; empty in continuous spaces.
     scale: Vec<f64>,
-    distribution: distribution::Scratch,
+    distribution: distribution::UpdateBuffers,
     /// The columns of the generation, by rank.
     order: Vec<usize>,
     /// A step.
@@ -283,9 +283,9 @@ impl Search for CmaEsSearch {
 
     fn propose(&mut self, tools: &mut Tools<'_, ()>) -> Option<Proposal<()>> {
         /// Where points can repeat: draws from the distribution before a uniform draw.
-        const TRIES: usize = 16;
+        const MAX_TRIES: usize = 16;
         let mut point = tools.buffer();
-        let drawn = tools.unseen(TRIES, &mut point, |tools, _, point| {
+        let drawn = tools.unseen(MAX_TRIES, &mut point, |tools, _, point| {
             let column = self.next_column(tools.random)?;
             self.decode(tools.space, column, point);
             Some((tools.space.key(point), column))
@@ -298,8 +298,12 @@ impl Search for CmaEsSearch {
         Some(Proposal { point, key, mark: () })
     }
 
-    fn learn(&mut self, told: Told<()>, tools: &mut Tools<'_, ()>) -> Result<Option<Box<[f64]>>> {
-        let Told { sample: Sample { point, rank, .. }, asked, is_best } = told;
+    fn learn(
+        &mut self,
+        told: Evaluated<()>,
+        tools: &mut Tools<'_, ()>,
+    ) -> Result<Option<Box<[f64]>>> {
+        let Evaluated { sample: Sample { point, rank, .. }, asked, is_best } = told;
         match asked {
             Some((id, ())) if id < self.first_ids[MAX_LATE_GENERATIONS] => {}
             Some((id, ())) => {

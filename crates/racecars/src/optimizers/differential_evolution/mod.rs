@@ -28,7 +28,7 @@ pub use settings::{DifferentialEvolution, LShade};
 
 use super::Best;
 use super::ledger::Ledger;
-use super::shell::{Proposal, Search, Setup, Told, Tools};
+use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
 use crate::error::Result;
 use crate::random::Random;
 use crate::sample::Sample;
@@ -38,7 +38,7 @@ use serde::{Deserialize, Serialize};
 use settings::Resolved;
 use std::fmt;
 use success_history::SuccessHistory;
-use trial::{Recipe, Repair};
+use trial::{Mutation, Repair};
 
 /// p: the share of best members that an L-SHADE trial may move towards.
 const P_BEST_SHARE: f64 = 0.11;
@@ -62,16 +62,17 @@ pub(crate) struct DeSearch {
 
 /// What is remembered of a candidate while it is out.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Trial {
+pub(crate) struct TrialParameters {
     /// The member to be replaced; `None` for initial points, and where the member was dropped.
     target: Option<u32>,
     weight: f64,
     crossover: f64,
 }
 
-impl Trial {
+impl TrialParameters {
     /// A point that is not made against a member.
-    const UNTARGETED: Trial = Trial { target: None, weight: 0.0, crossover: 0.0 };
+    const UNTARGETED: TrialParameters =
+        TrialParameters { target: None, weight: 0.0, crossover: 0.0 };
 }
 
 #[derive(Default)]
@@ -121,7 +122,10 @@ impl DeSearch {
     }
 
     /// The next initial point. One that was seen before is replaced by a uniform draw.
-    fn propose_designed(&mut self, tools: &mut Tools<'_, Trial>) -> Option<Proposal<Trial>> {
+    fn propose_designed(
+        &mut self,
+        tools: &mut Tools<'_, TrialParameters>,
+    ) -> Option<Proposal<TrialParameters>> {
         let DeSearch { settings, design_seed, designed, scratch, .. } = self;
         let design = scratch.design.get_or_insert_with(|| {
             let count = settings.population;
@@ -133,11 +137,11 @@ impl DeSearch {
         let mut point = design.pop()?;
         let (key, _) =
             tools.unseen(1, &mut point, |tools, _, point| Some((tools.space.key(point), ())))?;
-        Some(Proposal { point, key, mark: Trial::UNTARGETED })
+        Some(Proposal { point, key, mark: TrialParameters::UNTARGETED })
     }
 
     /// The next target. After the last member of a round, the next generation begins.
-    fn next_target(&mut self, tools: &mut Tools<'_, Trial>) -> usize {
+    fn next_target(&mut self, tools: &mut Tools<'_, TrialParameters>) -> usize {
         let DeSearch { settings, population, weight, history, .. } = self;
         if let Some(target) = population.next_target() {
             return target;
@@ -160,13 +164,14 @@ impl DeSearch {
     fn propose_trial(
         &mut self,
         target: usize,
-        tools: &mut Tools<'_, Trial>,
-    ) -> Option<Proposal<Trial>> {
+        tools: &mut Tools<'_, TrialParameters>,
+    ) -> Option<Proposal<TrialParameters>> {
         /// Where points can repeat: trials before a uniform draw.
-        const TRIES: usize = 8;
-        let mut trial = Trial { target: Some(target as u32), ..Trial::UNTARGETED };
+        const MAX_TRIES: usize = 8;
+        let mut trial =
+            TrialParameters { target: Some(target as u32), ..TrialParameters::UNTARGETED };
         let mut point = tools.buffer();
-        let (key, _) = tools.unseen(TRIES, &mut point, |tools, attempt, point| {
+        let (key, _) = tools.unseen(MAX_TRIES, &mut point, |tools, attempt, point| {
             (trial.weight, trial.crossover) = self.mix(target, tools.space, tools.random, point);
             // Members that have converged make few new points: redraw one coordinate more with each
             // attempt.
@@ -191,13 +196,13 @@ impl DeSearch {
         let members = population.members();
         let at = |index: usize| -> &[f64] { &members[index].point };
         let count = members.len();
-        let recipe = if let Some(history) = history {
+        let mutation = if let Some(history) = history {
             let (weight, crossover) = history.draw(random);
             let good = at(population.draw_good(P_BEST_SHARE, random));
             let plus = draw_other(count, &[target], random);
             // The subtrahend may also be an archived point.
             let minus = draw_other(count + history.archive().len(), &[target, plus], random);
-            Recipe {
+            Mutation {
                 target: at(target),
                 base: at(target),
                 toward: good,
@@ -217,7 +222,7 @@ impl DeSearch {
             let taken = if settings.strategy == Strategy::Random { base } else { target };
             let plus = draw_other(count, &[target, taken], random);
             let minus = draw_other(count, &[target, taken, plus], random);
-            Recipe {
+            Mutation {
                 target: at(target),
                 base: at(base),
                 toward: at(base),
@@ -228,15 +233,15 @@ impl DeSearch {
                 repair: Repair::Redraw,
             }
         };
-        recipe.make(space, random, point);
-        (recipe.weight, recipe.crossover)
+        mutation.make(space, random, point);
+        (mutation.weight, mutation.crossover)
     }
 
     /// Lets a trial compete with its target; returns the loser's point, unless it is archived.
     fn compete(
         &mut self,
         sample: Sample,
-        trial: Trial,
+        trial: TrialParameters,
         target: usize,
         random: &mut Random,
     ) -> Option<Box<[f64]>> {
@@ -268,11 +273,14 @@ fn draw_other(count: usize, taken: &[usize], random: &mut Random) -> usize {
 }
 
 impl Search for DeSearch {
-    type Mark = Trial;
+    type Mark = TrialParameters;
 
     const KEEPS_BEST: bool = true;
 
-    fn propose(&mut self, tools: &mut Tools<'_, Trial>) -> Option<Proposal<Trial>> {
+    fn propose(
+        &mut self,
+        tools: &mut Tools<'_, TrialParameters>,
+    ) -> Option<Proposal<TrialParameters>> {
         if self.designed < self.settings.population {
             return self.propose_designed(tools);
         }
@@ -284,15 +292,15 @@ impl Search for DeSearch {
         // All initial points are out or lost, and too few outcomes are known: ask for more points.
         let mut point = tools.buffer();
         let key = tools.draw(&mut point)?;
-        Some(Proposal { point, key, mark: Trial::UNTARGETED })
+        Some(Proposal { point, key, mark: TrialParameters::UNTARGETED })
     }
 
     fn learn(
         &mut self,
-        told: Told<Trial>,
-        tools: &mut Tools<'_, Trial>,
+        told: Evaluated<TrialParameters>,
+        tools: &mut Tools<'_, TrialParameters>,
     ) -> Result<Option<Box<[f64]>>> {
-        let Told { sample, asked, .. } = told;
+        let Evaluated { sample, asked, .. } = told;
         let trial = asked.and_then(|(_, trial)| Some((trial, trial.target? as usize)));
         Ok(match trial {
             Some((trial, target)) => self.compete(sample, trial, target, tools.random),
@@ -303,14 +311,14 @@ impl Search for DeSearch {
         })
     }
 
-    fn is_sound(&self, space: &Space, ledger: &Ledger<Trial>) -> Result<bool> {
+    fn is_sound(&self, space: &Space, ledger: &Ledger<TrialParameters>) -> Result<bool> {
         let DeSearch { settings, population, history, weight, .. } = self;
         settings.check()?;
         for point in history.iter().flat_map(SuccessHistory::archive) {
             space.check(point)?;
         }
         let (low, high) = settings.weight;
-        let is_trial_sound = |trial: &Trial| {
+        let is_trial_sound = |trial: &TrialParameters| {
             trial.target.is_none_or(|target| (target as usize) < population.len())
                 && (0.0..=2.0).contains(&trial.weight)
                 && (0.0..=1.0).contains(&trial.crossover)
@@ -516,9 +524,14 @@ mod tests {
         let de = DifferentialEvolution::default();
         let search = DeSearch::classic(Strategy::Best, &de, setup, &mut Random::new(1)).unwrap();
         let mut ledger = Ledger::default();
-        ledger.issue(&space, [0.0; 5].into(), 0, Trial::UNTARGETED);
+        ledger.issue(&space, [0.0; 5].into(), 0, TrialParameters::UNTARGETED);
         assert_eq!(search.is_sound(&space, &ledger), Ok(true));
-        ledger.issue(&space, [0.0; 5].into(), 0, Trial { target: Some(0), ..Trial::UNTARGETED });
+        ledger.issue(
+            &space,
+            [0.0; 5].into(),
+            0,
+            TrialParameters { target: Some(0), ..TrialParameters::UNTARGETED },
+        );
         assert_eq!(search.is_sound(&space, &ledger), Ok(false));
     }
 }

@@ -61,8 +61,8 @@ pub(super) const MIN_MEMBERS: usize = 4;
 /// The size of L-SHADE's archive, as a multiple of the population.
 pub(super) const ARCHIVE_RATE: f64 = 2.6;
 
-const WEIGHT: (f64, f64) = (0.5, 1.0);
-const CROSSOVER: f64 = 0.7;
+const DEFAULT_WEIGHT: (f64, f64) = (0.5, 1.0);
+const DEFAULT_CROSSOVER: f64 = 0.7;
 
 impl DifferentialEvolution {
     pub(super) fn resolve(
@@ -75,8 +75,8 @@ impl DifferentialEvolution {
         let resolved = Resolved {
             strategy,
             population: self.population.unwrap_or_else(default_population),
-            weight: self.weight.unwrap_or(WEIGHT),
-            crossover: self.crossover.unwrap_or(CROSSOVER),
+            weight: self.weight.unwrap_or(DEFAULT_WEIGHT),
+            crossover: self.crossover.unwrap_or(DEFAULT_CROSSOVER),
             budget,
         };
         resolved.check()?;
@@ -90,8 +90,8 @@ impl LShade {
         let resolved = Resolved {
             strategy: Strategy::LShade,
             population: self.population.unwrap_or_else(default_population),
-            weight: WEIGHT,
-            crossover: CROSSOVER,
+            weight: DEFAULT_WEIGHT,
+            crossover: DEFAULT_CROSSOVER,
             budget,
         };
         resolved.check()?;

@@ -23,7 +23,7 @@ use crate::random::Random;
 use crate::space::{Axis, Interval, Space};
 
 /// The members and rates that a trial is made from.
-pub(super) struct Recipe<'a> {
+pub(super) struct Mutation<'a> {
     pub(super) target: &'a [f64],
     pub(super) base: &'a [f64],
     pub(super) toward: &'a [f64],
@@ -47,16 +47,16 @@ pub(super) enum Repair {
 }
 
 /// The coordinates that are made in one block: one per bit of a random mask.
-const LANES: usize = 64;
+const BLOCK_COORDINATES: usize = 64;
 
-impl Recipe<'_> {
+impl Mutation<'_> {
     /// Writes the trial.
     pub(super) fn make(&self, space: &Space, random: &mut Random, trial: &mut [f64]) {
         for entry in space.entries() {
             let range = entry.range();
             let axis = space.axis(range.start);
-            for first in range.clone().step_by(LANES) {
-                let block = first..range.end.min(first + LANES);
+            for first in range.clone().step_by(BLOCK_COORDINATES) {
+                let block = first..range.end.min(first + BLOCK_COORDINATES);
                 let taken = chances(self.crossover, random);
                 if let Axis::Continuous { low, high } = axis {
                     let mut outside = self.make_continuous(&block, low, high, taken, trial);
@@ -173,9 +173,9 @@ fn chances(p: f64, random: &mut Random) -> u64 {
 mod tests {
     use super::*;
 
-    fn recipe<'a>(points: &'a [Vec<f64>; 5], crossover: f64, repair: Repair) -> Recipe<'a> {
+    fn mutation<'a>(points: &'a [Vec<f64>; 5], crossover: f64, repair: Repair) -> Mutation<'a> {
         let [target, base, toward, plus, minus] = points;
-        Recipe { target, base, toward, plus, minus, weight: 0.8, crossover, repair }
+        Mutation { target, base, toward, plus, minus, weight: 0.8, crossover, repair }
     }
 
     fn drawn(space: &Space, random: &mut Random) -> [Vec<f64>; 5] {
@@ -194,8 +194,8 @@ mod tests {
         for (crossover, expected) in
             [(0.0, 1..2), (0.3, 250..350), (0.7, 650..750), (1.0, 1003..1004)]
         {
-            let recipe = recipe(&points, crossover, Repair::Redraw);
-            recipe.make(&space, &mut Random::new(1), &mut trial);
+            let mutation = mutation(&points, crossover, Repair::Redraw);
+            mutation.make(&space, &mut Random::new(1), &mut trial);
             let taken = trial.iter().filter(|&&x| x != 5.0).count();
             assert!(expected.contains(&taken), "CR = {crossover}: {taken}");
             // 1 + 0.8 ((2 - 1) + (4 - 3))
@@ -219,7 +219,7 @@ mod tests {
         for _ in 0..2000 {
             let points = drawn(&space, &mut random);
             for repair in [Repair::Redraw, Repair::Halfway] {
-                recipe(&points, 0.9, repair).make(&space, &mut random, &mut trial);
+                mutation(&points, 0.9, repair).make(&space, &mut random, &mut trial);
                 space.check(&trial).unwrap();
             }
         }
@@ -229,9 +229,9 @@ mod tests {
     fn log_integers_move_by_ratios() {
         let space = Space::builder().log_integer("l", 1, 1_000_000).build().unwrap();
         let points = [10.0, 100.0, 100.0, 1000.0, 10.0].map(|x| vec![x - 1.0]);
-        let recipe = Recipe { weight: 0.5, ..recipe(&points, 1.0, Repair::Redraw) };
+        let mutation = Mutation { weight: 0.5, ..mutation(&points, 1.0, Repair::Redraw) };
         let mut trial = [0.0];
-        recipe.make(&space, &mut Random::new(1), &mut trial);
+        mutation.make(&space, &mut Random::new(1), &mut trial);
         assert_eq!(trial[0] + 1.0, 1000.0, "100 sqrt(1000 / 10)");
     }
 
@@ -244,8 +244,8 @@ mod tests {
             let points = [8.0, 1.0, 2.0, plus, minus].map(|x| vec![x]);
             let mut values: Vec<i64> = (0..200)
                 .map(|seed| {
-                    let recipe = recipe(&points, 1.0, Repair::Redraw);
-                    recipe.make(&space, &mut Random::new(seed), &mut trial);
+                    let mutation = mutation(&points, 1.0, Repair::Redraw);
+                    mutation.make(&space, &mut Random::new(seed), &mut trial);
                     trial[0] as i64
                 })
                 .collect();

@@ -18,15 +18,15 @@ mod training_set;
 pub use settings::{Classification, RaceCars, Replacing};
 
 use super::ledger::Ledger;
-use super::shell::{Proposal, Search, Setup, Shell, Told, Tools};
+use super::shell::{Evaluated, Proposal, Search, Setup, Shell, Tools};
 use super::{Best, ShrunkRegion};
 use crate::classify::{Classifier, Uncertain};
 use crate::error::Result;
 use crate::outcome::Rank;
 use crate::random::Random;
 use crate::sample::Sample;
-use crate::space::{Interval, Region, Space};
-use schedule::Schedule;
+use crate::space::{Interval, SearchRegion, Space};
+use schedule::RegionSchedule;
 use serde::{Deserialize, Serialize};
 use settings::Resolved;
 use training_set::TrainingSet;
@@ -39,7 +39,7 @@ pub struct RacosSearch {
     training: TrainingSet,
     /// RACOS: the part of the batch that has been told, to be taken in together.
     batch: Vec<Sample>,
-    schedule: Schedule,
+    schedule: RegionSchedule,
     #[serde(skip)]
     classifier: Classifier,
 }
@@ -88,10 +88,10 @@ impl RacosSearch {
     pub(crate) fn race_cars(settings: &RaceCars, setup: Setup<'_>) -> Result<Self> {
         let Setup { space, budget, .. } = setup;
         let (classification, schedule) = if settings.is_adaptive() {
-            (settings.classification.or_adaptive(), Schedule::adaptive(space, budget))
+            (settings.classification.or_adaptive(), RegionSchedule::adaptive(space, budget))
         } else {
             let (gamma, rho) = settings.shrinking(space.dimension(), budget)?;
-            (settings.classification, Schedule::fixed(gamma, rho))
+            (settings.classification, RegionSchedule::fixed(gamma, rho))
         };
         RacosSearch::new(Variant::RaceCars, &classification, schedule, setup)
     }
@@ -102,13 +102,13 @@ impl RacosSearch {
         settings: &Classification,
         setup: Setup<'_>,
     ) -> Result<Self> {
-        RacosSearch::new(variant, settings, Schedule::Still, setup)
+        RacosSearch::new(variant, settings, RegionSchedule::Still, setup)
     }
 
     fn new(
         variant: Variant,
         settings: &Classification,
-        schedule: Schedule,
+        schedule: RegionSchedule,
         setup: Setup<'_>,
     ) -> Result<Self> {
         let settings = settings.resolve(setup.space, setup.budget)?;
@@ -123,7 +123,7 @@ impl RacosSearch {
     }
 
     /// The region as the last step left it, once there was one.
-    fn active_region(&self) -> Option<Region<'_>> {
+    fn active_region(&self) -> Option<SearchRegion<'_>> {
         let best = self.training.best().filter(|_| self.training.is_ready())?;
         self.schedule.region(&best.point)
     }
@@ -132,12 +132,12 @@ impl RacosSearch {
     fn exploit(&mut self, tools: &mut Tools<'_, ()>, point: &mut [f64]) -> Option<u64> {
         /// Where points can repeat: draws within the region, then as many in the whole space, before
         /// giving up on a neighbour of x+ that was not seen before.
-        const TRIES: usize = 8;
+        const MAX_TRIES: usize = 8;
         let RacosSearch { settings, training, schedule, classifier, .. } = self;
         let mut learn = |tools: &mut Tools<'_, ()>, attempt: usize, point: &mut [f64]| {
             let (space, random) = (tools.space, &mut *tools.random);
             let (positive, negatives) = training.draw_positive(random);
-            let is_inside = attempt < TRIES && !schedule.leaves_region(random);
+            let is_inside = attempt < MAX_TRIES && !schedule.leaves_region(random);
             let first = schedule.next_coordinate(space.dimension(), random);
             let more = schedule.more_coordinates(space.dimension(), random);
             let count = (settings.uncertain + more).min(space.dimension());
@@ -149,7 +149,7 @@ impl RacosSearch {
         if settings.repeats {
             return Some(learn(tools, 0, point));
         }
-        let drawn = tools.unseen(2 * TRIES, point, |tools, attempt, point| {
+        let drawn = tools.unseen(2 * MAX_TRIES, point, |tools, attempt, point| {
             Some((learn(tools, attempt, point), ()))
         });
         drawn.map(|(key, _)| key)
@@ -201,8 +201,12 @@ impl Search for RacosSearch {
     }
 
     #[inline]
-    fn learn(&mut self, told: Told<()>, tools: &mut Tools<'_, ()>) -> Result<Option<Box<[f64]>>> {
-        let Told { sample, asked, .. } = told;
+    fn learn(
+        &mut self,
+        told: Evaluated<()>,
+        tools: &mut Tools<'_, ()>,
+    ) -> Result<Option<Box<[f64]>>> {
+        let Evaluated { sample, asked, .. } = told;
         if self.training.is_ready() {
             let is_better = self.training.best().is_none_or(|best| sample.rank < best.rank);
             self.schedule.learn(is_better, asked.is_some(), tools.space.dimension());

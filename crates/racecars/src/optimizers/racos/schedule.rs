@@ -2,23 +2,23 @@
 
 use crate::optimizers::saved::ID_HEADROOM;
 use crate::random::Random;
-use crate::space::{Region, Space};
+use crate::space::{SearchRegion, Space};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) enum Schedule {
+pub(super) enum RegionSchedule {
     /// The region is the whole space: RACOS and SRACOS.
     Still,
     /// Algorithm 4: at each step, with probability rho, the region becomes gamma^k of the space
     /// around the best point, and k grows by one.
-    Fixed { gamma: f64, rho: f64, shrunken: Option<Shrunken> },
+    Fixed { gamma: f64, rho: f64, shrunken: Option<FixedRegion> },
     /// The region follows success and the budget.
-    Adaptive(Adaptive),
+    Adaptive(AdaptiveRegion),
 }
 
 /// What Algorithm 4 made of the space.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Shrunken {
+pub(super) struct FixedRegion {
     /// The best point when it last shrank.
     center: Box<[f64]>,
     /// gamma^k
@@ -39,7 +39,7 @@ pub(super) struct Shrunken {
 /// coordinate alone may not be so in two. Where all coordinates are discrete, every second draw is then
 /// one from the whole space: there is nothing to refine, and the next better point may be anywhere.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Adaptive {
+pub(super) struct AdaptiveRegion {
     budget: Option<u64>,
     /// The width, as a share of the space.
     width: f64,
@@ -56,21 +56,21 @@ pub(super) struct Adaptive {
     stride: u64,
 }
 
-impl Schedule {
+impl RegionSchedule {
     pub(super) fn fixed(gamma: f64, rho: f64) -> Self {
-        Schedule::Fixed { gamma, rho, shrunken: None }
+        RegionSchedule::Fixed { gamma, rho, shrunken: None }
     }
 
     pub(super) fn adaptive(space: &Space, budget: Option<u64>) -> Self {
-        Schedule::Adaptive(Adaptive::new(space, budget))
+        RegionSchedule::Adaptive(AdaptiveRegion::new(space, budget))
     }
 
     /// Before a step, `told` evaluations being known: perhaps changes the region. It is taken anew from
     /// the whole space each time, not from within the last one.
     pub(super) fn step(&mut self, best: &[f64], told: u64, random: &mut Random) {
         match self {
-            Schedule::Still => {}
-            Schedule::Fixed { gamma, rho, shrunken } => {
+            RegionSchedule::Still => {}
+            RegionSchedule::Fixed { gamma, rho, shrunken } => {
                 if random.chance(*rho) {
                     let key = random.bits();
                     match shrunken {
@@ -81,31 +81,33 @@ impl Schedule {
                         }
                         None => {
                             *shrunken =
-                                Some(Shrunken { center: best.into(), fraction: *gamma, key })
+                                Some(FixedRegion { center: best.into(), fraction: *gamma, key })
                         }
                     }
                 }
             }
-            Schedule::Adaptive(adaptive) => adaptive.widen_by_budget(told),
+            RegionSchedule::Adaptive(adaptive) => adaptive.widen_by_budget(told),
         }
     }
 
     /// The region, `best` being the best point.
-    pub(super) fn region<'a>(&'a self, best: &'a [f64]) -> Option<Region<'a>> {
+    pub(super) fn region<'a>(&'a self, best: &'a [f64]) -> Option<SearchRegion<'a>> {
         match self {
-            Schedule::Still => None,
-            Schedule::Fixed { shrunken, .. } => {
-                let Shrunken { center, fraction, key } = shrunken.as_ref()?;
-                Some(Region::new(center, *fraction, *key))
+            RegionSchedule::Still => None,
+            RegionSchedule::Fixed { shrunken, .. } => {
+                let FixedRegion { center, fraction, key } = shrunken.as_ref()?;
+                Some(SearchRegion::new(center, *fraction, *key))
             }
-            Schedule::Adaptive(adaptive) => Some(Region::keeping_neighbours(best, adaptive.width)),
+            RegionSchedule::Adaptive(adaptive) => {
+                Some(SearchRegion::keeping_neighbours(best, adaptive.width))
+            }
         }
     }
 
     /// Learns whether an outcome is better than the best before it. Those of points that were not asked
     /// say nothing about the region.
     pub(super) fn learn(&mut self, is_better: bool, is_asked: bool, dimension: usize) {
-        if let (Schedule::Adaptive(adaptive), true) = (self, is_asked) {
+        if let (RegionSchedule::Adaptive(adaptive), true) = (self, is_asked) {
             adaptive.learn(is_better, dimension as f64);
         }
     }
@@ -116,7 +118,7 @@ impl Schedule {
         dimension: usize,
         random: &mut Random,
     ) -> Option<usize> {
-        let Schedule::Adaptive(adaptive) = self else { return None };
+        let RegionSchedule::Adaptive(adaptive) = self else { return None };
         Some(adaptive.next_coordinate(dimension as u64, random) as usize)
     }
 
@@ -139,8 +141,8 @@ impl Schedule {
     /// Whether each coordinate had some turns since the last improvement.
     fn is_stalled(&self, dimension: usize) -> bool {
         match self {
-            Schedule::Adaptive(adaptive) => {
-                adaptive.stalled / Adaptive::PATIENCE >= dimension as u64
+            RegionSchedule::Adaptive(adaptive) => {
+                adaptive.stalled / AdaptiveRegion::TURNS_BEFORE_STALL >= dimension as u64
             }
             _ => false,
         }
@@ -148,14 +150,15 @@ impl Schedule {
 
     /// Whether a draw is from the whole axis rather than from the region.
     pub(super) fn leaves_region(&self, random: &mut Random) -> bool {
-        matches!(self, Schedule::Adaptive(_)) && random.chance(Adaptive::OUTSIDE)
+        matches!(self, RegionSchedule::Adaptive(_))
+            && random.chance(AdaptiveRegion::WHOLE_AXIS_SHARE)
     }
 
     /// Whether it is one that this code could have written.
     pub(super) fn is_sound(&self, space: &Space) -> bool {
         match self {
-            Schedule::Still => true,
-            Schedule::Fixed { gamma, rho, shrunken } => {
+            RegionSchedule::Still => true,
+            RegionSchedule::Fixed { gamma, rho, shrunken } => {
                 *gamma > 0.0
                     && *gamma < 1.0
                     && (0.0..=1.0).contains(rho)
@@ -164,7 +167,7 @@ impl Schedule {
                             && (0.0..=1.0).contains(&shrunken.fraction)
                     })
             }
-            Schedule::Adaptive(adaptive) => {
+            RegionSchedule::Adaptive(adaptive) => {
                 let is_share = |x: f64| x > 0.0 && x <= 1.0;
                 is_share(adaptive.width)
                     && is_share(adaptive.narrowest)
@@ -173,34 +176,34 @@ impl Schedule {
                     && adaptive.stride < ID_HEADROOM
                     && adaptive.stalled < ID_HEADROOM
                     && adaptive.pace > 0.0
-                    && adaptive.pace <= Adaptive::PACE
+                    && adaptive.pace <= AdaptiveRegion::INITIAL_PACE
             }
         }
     }
 }
 
-impl Adaptive {
+impl AdaptiveRegion {
     /// a, to begin with.
-    const PACE: f64 = 1.5;
+    const INITIAL_PACE: f64 = 1.5;
     /// The share of improvements that keeps the width.
-    const SUCCESS: f64 = 0.2;
+    const TARGET_SUCCESS_RATE: f64 = 0.2;
     /// The share of the budget after which it no longer widens the region.
-    const EXPLORATION: f64 = 0.95;
+    const EXPLORATION_SHARE: f64 = 0.95;
     /// The share of draws from the whole axis.
-    const OUTSIDE: f64 = 0.05;
+    const WHOLE_AXIS_SHARE: f64 = 0.05;
     /// How many turns each coordinate has without an improvement before several are redrawn at once.
-    const PATIENCE: u64 = 3;
+    const TURNS_BEFORE_STALL: u64 = 3;
 
     fn new(space: &Space, budget: Option<u64>) -> Self {
         // Where all is discrete, nothing is left to narrow below a single value.
         let counts = space.entries().iter().map(|entry| space.axis(entry.range().start).count());
         let most = counts.map(|count| count.map_or(f64::INFINITY, |count| count as f64));
         let narrowest = (1.0 / most.fold(1.0, f64::max)).max(1e-10);
-        Adaptive {
+        AdaptiveRegion {
             budget,
             width: 1.0,
             narrowest,
-            pace: Adaptive::PACE,
+            pace: AdaptiveRegion::INITIAL_PACE,
             stalled: 0,
             left: 0,
             last: 0,
@@ -211,7 +214,8 @@ impl Adaptive {
     /// What the budget widens after `told` evaluations is not narrowed by a lack of success.
     fn widen_by_budget(&mut self, told: u64) {
         let by_budget = self.budget.map_or(0.0, |budget| {
-            let left = 1.0 - told as f64 / (Adaptive::EXPLORATION * budget.max(1) as f64);
+            let left =
+                1.0 - told as f64 / (AdaptiveRegion::EXPLORATION_SHARE * budget.max(1) as f64);
             let left = left.max(0.0);
             left * left * left.sqrt()
         });
@@ -242,7 +246,8 @@ impl Adaptive {
             self.width = (self.width * (1.0 + self.pace / n)).min(1.0);
             return;
         }
-        let narrowing = self.pace * Adaptive::SUCCESS / (1.0 - Adaptive::SUCCESS);
+        let narrowing = self.pace * AdaptiveRegion::TARGET_SUCCESS_RATE
+            / (1.0 - AdaptiveRegion::TARGET_SUCCESS_RATE);
         self.width /= 1.0 + narrowing / n;
         if self.width < self.narrowest {
             self.width = 1.0;
@@ -267,7 +272,7 @@ mod tests {
         let mut random = Random::new(1);
         for dimension in 1..60 {
             let space = Space::cube(dimension, 0.0, 1.0).unwrap();
-            let mut adaptive = Adaptive::new(&space, None);
+            let mut adaptive = AdaptiveRegion::new(&space, None);
             for _ in 0..5 {
                 let mut turns: Vec<u64> = (0..dimension)
                     .map(|_| adaptive.next_coordinate(dimension as u64, &mut random))
@@ -281,7 +286,7 @@ mod tests {
     #[test]
     fn the_region_is_as_wide_as_the_budget_allows_and_converges_in_the_end() {
         let space = Space::cube(10, 0.0, 1.0).unwrap();
-        let mut adaptive = Adaptive::new(&space, Some(1000));
+        let mut adaptive = AdaptiveRegion::new(&space, Some(1000));
         let mut widths = Vec::new();
         for told in 0..1000 {
             adaptive.widen_by_budget(told);

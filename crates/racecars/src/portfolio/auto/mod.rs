@@ -26,13 +26,13 @@ use serde::{Deserialize, Serialize};
 use survey::{Findings, Survey};
 
 /// The first standard deviation of CMA-ES where it begins anew, as a share of each axis.
-const SIGMA: f64 = 0.2;
+const INITIAL_SIGMA: f64 = 0.2;
 /// The bounds of that deviation where CMA-ES goes on from RACE-CARS' region.
 const SIGMA_AFTER_RACE_CARS: [f64; 2] = [0.01, 0.05];
 /// The first step of a polish after CMA-ES, as a share of each axis.
-const STEP: f64 = 1e-3;
+const POLISH_STEP: f64 = 1e-3;
 /// The bounds of that step after RACE-CARS, which knows its region.
-const STEP_AFTER_RACE_CARS: [f64; 2] = [1e-4, 0.037];
+const POLISH_STEP_AFTER_RACE_CARS: [f64; 2] = [1e-4, 0.037];
 
 settings! {
     /// Settings of `auto`.
@@ -138,7 +138,7 @@ impl AutoRule {
             Noise::No => false,
         };
         let mut plan = if space.can_repeat() {
-            plan::Plan {
+            plan::BudgetPlan {
                 legs: vec![Leg { role: Role::RaceCars, until: horizon }],
                 is_full: false,
                 reason: format!("some coordinates are discrete{}", plan::noise(is_noisy)),
@@ -184,7 +184,7 @@ impl AutoRule {
                         let [least, most] = SIGMA_AFTER_RACE_CARS;
                         share.clamp(least, most)
                     }
-                    _ => SIGMA,
+                    _ => INITIAL_SIGMA,
                 };
                 let settings = CmaEs::default().sigma(sigma);
                 let algorithm = match self.is_full {
@@ -199,9 +199,9 @@ impl AutoRule {
                 place
             }
             Role::Polish => {
-                let [least, most] = STEP_AFTER_RACE_CARS;
+                let [least, most] = POLISH_STEP_AFTER_RACE_CARS;
                 let share = share.filter(|_| !has_led(Role::CmaEs));
-                let step = share.map_or(STEP, |share| share.clamp(least, most));
+                let step = share.map_or(POLISH_STEP, |share| share.clamp(least, most));
                 let setup = Setup { space, budget: None, seed: tools.random.bits() };
                 let polish = Shell::new(PolishSearch::NAME, setup, |setup, _| {
                     Ok(PolishSearch::new(setup.space, step))

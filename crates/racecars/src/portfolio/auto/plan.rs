@@ -23,7 +23,7 @@ pub(super) struct Leg {
 
 /// A plan, and the reason for it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Plan {
+pub(super) struct BudgetPlan {
     pub(super) legs: Vec<Leg>,
     /// Whether CMA-ES learns the whole covariance matrix.
     pub(super) is_full: bool,
@@ -36,17 +36,19 @@ const DEFAULT_PER_COORDINATE: u64 = 100;
 const BUDGET_PER_SURVEY: u64 = 14;
 /// Above this share of crossed pairs coordinates interact: where the objective is wavy and where it is
 /// not. Ackley's function, which is not quite a sum over coordinates, has 0.03; Rosenbrock's 0.1.
-const INTERACTION: [f64; 2] = [0.15, 0.03];
+const INTERACTION_THRESHOLDS: [f64; 2] = [0.15, 0.03];
 /// The evaluations per coordinate that RACE-CARS takes to come down into the one valley of a function
 /// without waves.
-const DESCENT: u64 = 25;
+const DESCENT_PER_COORDINATE: u64 = 25;
 /// Below this budget per coordinate CMA-ES has too few generations to get anywhere.
-const GENERATIONS: u64 = 10;
+const CMA_ES_MIN_PER_COORDINATE: u64 = 10;
 /// From this budget per coordinate on CMA-ES goes down a valley of interacting coordinates further than
 /// RACE-CARS.
-const COVARIANCE: u64 = 60;
-/// From this budget per coordinate on, and up to this dimension, the whole covariance matrix pays.
-const FULL: (u64, u64) = (200, 200);
+const CMA_ES_VALLEY_PER_COORDINATE: u64 = 60;
+/// From this budget per coordinate on, CMA-ES learns the full covariance matrix.
+const FULL_MATRIX_PER_COORDINATE: u64 = 200;
+/// The largest dimension in which CMA-ES learns the full covariance matrix.
+const FULL_MATRIX_MAX_DIMENSION: u64 = 200;
 
 /// The evaluations to plan for.
 pub(super) fn horizon(budget: Option<u64>, dimension: usize) -> u64 {
@@ -73,26 +75,31 @@ pub(super) fn noise(is_noisy: bool) -> &'static str {
     if is_noisy { "; it is noisy" } else { "" }
 }
 
-pub(super) fn plan(shape: Option<Shape>, is_noisy: bool, horizon: u64, dimension: usize) -> Plan {
+pub(super) fn plan(
+    shape: Option<Shape>,
+    is_noisy: bool,
+    horizon: u64,
+    dimension: usize,
+) -> BudgetPlan {
     use Role::{CmaEs, Polish, RaceCars};
     let n = dimension as u64;
     let polish = if is_noisy { 0 } else { kept_for_polish(horizon, n) };
     let noise = noise(is_noisy);
     let end = horizon - polish;
     let reaches = |multiple: u64| horizon >= multiple.saturating_mul(n);
-    let descent = DESCENT.saturating_mul(n).min(end);
+    let descent = DESCENT_PER_COORDINATE.saturating_mul(n).min(end);
     let Some(Shape { interaction, waves }) = shape else {
         let reason = format!("too few values to tell the objective's shape{noise}");
         return finish(&[(RaceCars, end)], horizon, false, reason);
     };
     let is_wavy = waves > 0.0;
-    let [wavy, smooth] = INTERACTION;
+    let [wavy, smooth] = INTERACTION_THRESHOLDS;
     let interacts = interaction > if is_wavy { wavy } else { smooth };
     let mut legs = match (interacts, is_wavy) {
         (false, true) => vec![(RaceCars, end)],
-        (true, true) if reaches(GENERATIONS) => vec![(CmaEs, end)],
+        (true, true) if reaches(CMA_ES_MIN_PER_COORDINATE) => vec![(CmaEs, end)],
         (true, true) => vec![(RaceCars, end)],
-        (true, false) if !reaches(COVARIANCE) => vec![(RaceCars, end)],
+        (true, false) if !reaches(CMA_ES_VALLEY_PER_COORDINATE) => vec![(RaceCars, end)],
         (true, false) => vec![(RaceCars, descent), (CmaEs, end)],
         // What looks like one valley may still have ripples at its bottom, which CMA-ES steps over.
         (false, false) if polish > 0 => {
@@ -102,7 +109,7 @@ pub(super) fn plan(shape: Option<Shape>, is_noisy: bool, horizon: u64, dimension
         (false, false) => vec![(RaceCars, descent), (CmaEs, end)],
     };
     legs.dedup_by(|next, last| next.1 <= last.1);
-    let is_full = reaches(FULL.0) && n <= FULL.1;
+    let is_full = reaches(FULL_MATRIX_PER_COORDINATE) && n <= FULL_MATRIX_MAX_DIMENSION;
     let reason = format!(
         "coordinates {} ({:.0} % of comparisons depend on the others), the objective is {} \
          ({:.0} % of profiles have a crest){noise}",
@@ -115,12 +122,12 @@ pub(super) fn plan(shape: Option<Shape>, is_noisy: bool, horizon: u64, dimension
 }
 
 /// Adds the last leg.
-fn finish(legs: &[(Role, u64)], horizon: u64, is_full: bool, reason: String) -> Plan {
+fn finish(legs: &[(Role, u64)], horizon: u64, is_full: bool, reason: String) -> BudgetPlan {
     let mut legs: Vec<Leg> = legs.iter().map(|&(role, until)| Leg { role, until }).collect();
     if legs.last().is_some_and(|leg| leg.until < horizon) {
         legs.push(Leg { role: Role::Polish, until: horizon });
     }
-    Plan { legs, is_full, reason }
+    BudgetPlan { legs, is_full, reason }
 }
 
 #[cfg(test)]

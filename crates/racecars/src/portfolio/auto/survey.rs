@@ -15,13 +15,13 @@ use crate::space::Space;
 use serde::{Deserialize, Serialize};
 
 /// Places along an axis.
-const PLACES: usize = 5;
+const POSITIONS: usize = 5;
 /// Random points around which the same places are taken.
-const BASES: usize = 2;
+const BASE_POINTS: usize = 2;
 /// Relative differences up to this are no noise: sums on several threads round differently each time.
-const ROUNDING: f64 = 1e-12;
+const ROUNDING_TOLERANCE: f64 = 1e-12;
 /// The share of the axis that is looked at closely.
-const CLOSE: f64 = 0.2;
+const CLOSE_UP_SHARE: f64 = 0.2;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Survey {
@@ -54,7 +54,7 @@ pub(super) struct Shape {
 impl Survey {
     /// The number of evaluations for this many coordinates.
     pub(super) fn cost(coordinates: usize) -> usize {
-        (coordinates * BASES * PLACES).max(1) + 1
+        (coordinates * BASE_POINTS * POSITIONS).max(1) + 1
     }
 
     pub(super) fn new(coordinates: usize, seed: u64) -> Self {
@@ -79,17 +79,20 @@ impl Survey {
     /// Everything about a point is a function of the seed and its place in the survey.
     fn write(&self, space: &Space, slot: usize, point: &mut [f64]) {
         let (coordinate, base, place) =
-            (slot / (BASES * PLACES), slot / PLACES % BASES, slot % PLACES);
+            (slot / (BASE_POINTS * POSITIONS), slot / POSITIONS % BASE_POINTS, slot % POSITIONS);
         let mut axis = Random::new(self.seed.wrapping_add((1 + coordinate as u64) << 8));
         let index = axis.index(space.dimension());
-        let (begin, length) =
-            if coordinate % 2 == 0 { (0.0, 1.0) } else { (axis.unit() * (1.0 - CLOSE), CLOSE) };
+        let (begin, length) = if coordinate % 2 == 0 {
+            (0.0, 1.0)
+        } else {
+            (axis.unit() * (1.0 - CLOSE_UP_SHARE), CLOSE_UP_SHARE)
+        };
         // Not evenly: even places would miss waves of their own length.
         let mut share = 0.0;
         for step in 0..=place {
-            share = begin + length * (step as f64 + axis.unit()) / PLACES as f64;
+            share = begin + length * (step as f64 + axis.unit()) / POSITIONS as f64;
         }
-        let seed = self.seed.wrapping_add(1 + (coordinate * BASES + base) as u64);
+        let seed = self.seed.wrapping_add(1 + (coordinate * BASE_POINTS + base) as u64);
         space.draw(&mut Random::new(seed), point);
         point[index] = space.axis(index).at(share);
     }
@@ -111,7 +114,7 @@ impl Survey {
             _ => None,
         };
         let is_noise = |(first, again): &(f64, f64)| {
-            (first - again).abs() > ROUNDING * first.abs().max(again.abs())
+            (first - again).abs() > ROUNDING_TOLERANCE * first.abs().max(again.abs())
         };
         let noise = noise.filter(is_noise);
         Findings { shape: self.shape(), noise }
@@ -119,10 +122,11 @@ impl Survey {
 
     fn shape(&self) -> Option<Shape> {
         let (mut pairs, mut crossed, mut profiles, mut crests) = (0, 0, 0, 0);
-        let by_coordinate = self.values[..self.values.len() - 1].chunks_exact(BASES * PLACES);
+        let by_coordinate =
+            self.values[..self.values.len() - 1].chunks_exact(BASE_POINTS * POSITIONS);
         for both in by_coordinate {
-            let (one, other) = both.split_at(PLACES);
-            for i in 0..PLACES {
+            let (one, other) = both.split_at(POSITIONS);
+            for i in 0..POSITIONS {
                 for j in 0..i {
                     if let (Some(a), Some(b), Some(c), Some(d)) =
                         (one[i], one[j], other[i], other[j])
