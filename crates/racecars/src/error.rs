@@ -32,6 +32,8 @@ pub enum ErrorKind {
     Point,
     /// An algorithm's setting outside its range.
     Setting,
+    /// A setting that the algorithm does not have.
+    UnknownSetting,
     /// A candidate or trial told twice.
     Repeated,
     /// A candidate or trial told that was never asked.

@@ -12,7 +12,7 @@ use super::saved::MAX_NESTING;
 use super::settings::{Refusal, Setting, SettingValue, Settings};
 use super::shell::{Setup, Shell};
 use super::zo_adam::{ZoAdam, ZoAdamSearch};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::portfolio::PortfolioSearch;
 use crate::portfolio::auto::{Auto, AutoRule};
 use crate::portfolio::polish::PolishSearch;
@@ -288,7 +288,8 @@ impl Algorithm {
                     0 => "it has none".to_string(),
                     _ => format!("it has {}", names.join(", ")),
                 };
-                Error::setting(format!("{name} has no setting `{setting}`; {allowed}"))
+                let message = format!("{name} has no setting `{setting}`; {allowed}");
+                Error::new(ErrorKind::UnknownSetting, message)
             }
         })
     }
