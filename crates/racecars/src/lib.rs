@@ -126,12 +126,12 @@ pub use optimizers::cma_es::{CmaEs, Restarts};
 pub use optimizers::differential_evolution::{DifferentialEvolution, LShade};
 pub use optimizers::embedding::{Embedding, SequentialEmbedding};
 pub use optimizers::quasi_random::QuasiRandom;
-pub use optimizers::racos::{Classification, RaceCars, Replacing};
+pub use optimizers::racos::{Classification, RaceCars, Replacing, Shrinking};
 pub use optimizers::random_search::RandomSearch;
 pub use optimizers::zo_adam::ZoAdam;
 pub use optimizers::{
-    Algorithm, Best, Candidate, Decision, MemberAccount, Optimizer, Portfolio, Setting,
-    ShrunkRegion, load,
+    Algorithm, Best, Candidate, Decision, GivenSetting, MemberAccount, Optimizer, Portfolio,
+    Setting, ShrunkRegion, load,
 };
 pub use outcome::{Direction, Failure, FailureKind, Outcome, Rank};
 pub use portfolio::auto::{Auto, Noise};

@@ -257,6 +257,15 @@ impl Outcome {
         }
     }
 
+    /// An outcome of this rank.
+    pub(crate) fn of_rank(rank: Rank) -> Self {
+        match (rank.value(), rank.violation()) {
+            (Some(value), _) => Outcome::Value(value),
+            (_, Some(violation)) => Outcome::infeasible(violation),
+            _ => Outcome::failed("the evaluation failed"),
+        }
+    }
+
     /// The rank of this outcome; smaller is better.
     #[inline]
     pub fn rank(&self) -> Rank {

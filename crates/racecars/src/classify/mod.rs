@@ -194,9 +194,9 @@ impl Classifier {
             tries = 0;
         }
         debug_assert!(
-            self.cuts.iter().all(|cut| {
-                cut.is_fixed || cut.interval.contains(positive[cut.index])
-            }),
+            self.cuts
+                .iter()
+                .all(|cut| { cut.is_fixed || cut.interval.contains(positive[cut.index]) }),
             "a learned box contains its positive point"
         );
     }

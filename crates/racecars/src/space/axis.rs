@@ -160,8 +160,10 @@ impl Axis {
                 ((center - half).ceil(), (center + half).floor())
             }
         };
-        let around =
-            Interval { low: low.min(center).max(extent.low), high: high.max(center).min(extent.high) };
+        let around = Interval {
+            low: low.min(center).max(extent.low),
+            high: high.max(center).min(extent.high),
+        };
         debug_assert!(
             around.contains(center) || !extent.contains(center),
             "an interval contains its centre: {center} {around:?}"

@@ -170,7 +170,9 @@ impl Domain {
                     ));
                 }
                 if steps > MAX_INTEGER as f64 {
-                    return refuse(format!("step {step} divides {low}..{high} into more than 2^53 values"));
+                    return refuse(format!(
+                        "step {step} divides {low}..{high} into more than 2^53 values"
+                    ));
                 }
                 if (steps - steps.round()).abs() > 1e-9 * steps.max(1.0) || steps.round() < 1.0 {
                     return refuse(format!(
