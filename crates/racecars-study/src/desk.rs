@@ -36,8 +36,8 @@ struct State {
 impl State {
     /// The state of a study that has just begun. The algorithm plans with this budget ever after.
     fn new(plan: &Plan) -> Result<State> {
-        let space = plan.space()?.clone();
-        let optimizer = plan.algorithm()?.optimizer(&space, Some(plan.budget), plan.seed)?;
+        let space = plan.space.clone();
+        let optimizer = plan.algorithm.optimizer(&space, Some(plan.budget), plan.seed)?;
         Ok(State {
             record: Record::new(plan),
             plan: plan.clone(),

@@ -26,26 +26,27 @@
 //! its journal; `session` is the loop with its workers. What came of it is seen by [`report`], [`watch`]
 //! and [`export`], which follow the journal by [`trace`] and touch nothing.
 
-mod budget;
 mod command;
-mod config;
 mod desk;
 mod error;
 mod evaluate;
 pub mod export;
 mod extract;
 pub mod journal;
+mod known;
 mod lock;
 mod noise;
 mod orphans;
 mod outcome;
 mod parameter;
 mod plan;
+mod point;
 pub mod process;
 mod queue;
 mod record;
 pub mod report;
 mod session;
+mod settings;
 mod study;
 mod summary;
 mod text;
@@ -53,14 +54,18 @@ pub mod trace;
 pub mod units;
 pub mod watch;
 
-pub use budget::Budget;
-pub use config::{EXAMPLE, Settings};
+pub use command::{TemplateFile, Variable};
 pub use error::{Error, ErrorKind, Result};
 pub use evaluate::Look;
+pub use extract::Source;
+pub use known::{Known, KnownPoints};
 pub use outcome::{Direction, Failure, Verdict};
 pub use parameter::Parameter;
 pub use plan::{Aggregate, Keep, Plan, Sync};
+pub use point::NamedPoint;
+pub use racecars::Budget;
 pub use record::{Best, Counts};
 pub use session::{Ended, Interrupt, Status};
+pub use settings::{AlgorithmSetting, EXAMPLE, Row, Settings, Takes};
 pub use study::{Asked, FOLDER, Study, Told};
 pub use summary::{Chosen, Summary};

@@ -1,17 +1,18 @@
 //! A study: open it, run it, or ask and tell by hand.
 
 use crate::command::Task;
-use crate::config::Settings;
 use crate::desk::Desk;
 use crate::error::{Error, ErrorKind, Result};
 use crate::evaluate::{Evaluator, Look};
 use crate::journal::{self, Tell};
+use crate::known::verdict;
 use crate::lock::Lock;
 use crate::orphans;
-use crate::outcome::{Failure, Verdict};
+use crate::outcome::Verdict;
 use crate::plan::{Plan, now};
 use crate::record::{Best, Counts};
 use crate::session::{self, Ended, Interrupt, Status};
+use crate::settings::Settings;
 use crate::summary::{Chosen, Summary};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -122,12 +123,16 @@ impl Study {
         let folder = std::path::absolute(folder)
             .map_err(|error| Error::system("find the folder", folder, error))?;
         let evaluator = Evaluator::new(&plan, &folder)?;
-        let mut optimizer =
-            plan.algorithm()?.optimizer(plan.space()?, Some(plan.budget), plan.seed)?;
-        let Some(candidate) = optimizer.ask() else {
-            return Err(Error::setting("the space has no points"));
+        let mut optimizer = plan.algorithm.optimizer(&plan.space, Some(plan.budget), plan.seed)?;
+        let point = match plan.start.first() {
+            Some(point) => point.encode(&plan.space)?,
+            None => {
+                let first = optimizer.ask();
+                let first = first.ok_or_else(|| Error::setting("the space has no points"))?;
+                first.point().to_vec()
+            }
         };
-        let look = evaluator.look(candidate.point(), stop)?;
+        let look = evaluator.look(&point, stop)?;
         Ok((plan, look))
     }
 
@@ -216,7 +221,7 @@ impl Study {
             repeats: record.counts.repeats,
             seconds: elapsed.as_secs_f64(),
             direction: self.plan().direction,
-            algorithm: self.plan().algorithm.clone(),
+            algorithm: self.plan().algorithm.to_string(),
             seed: self.plan().seed,
             best,
             recommended,
@@ -264,19 +269,8 @@ impl Study {
     /// Tells the outcome of a point.
     pub fn tell(&mut self, told: &Told) -> Result<()> {
         let trial = told.trial.ok_or_else(|| Error::setting("`trial` is missing"))?;
-        let outcome = match (told.value, told.infeasible, &told.failed) {
-            (None, None, Some(why)) => Verdict::failed(Failure::Reported, why),
-            (value, Some(infeasible), None) if infeasible > 0.0 && infeasible.is_finite() => {
-                Verdict::Infeasible { infeasible, value }
-            }
-            (Some(value), Some(0.0) | None, None) if value.is_finite() => Verdict::value(value),
-            _ => {
-                return Err(Error::setting(format!(
-                    "trial {trial}: tell one of value (a finite number), infeasible (the violation, \
-                     above 0, with or without a value) and failed (the reason, without a value)"
-                )));
-            }
-        };
+        let outcome = verdict(told.value, told.infeasible, told.failed.as_deref())
+            .map_err(|what| Error::setting(format!("trial {trial}: {what}")))?;
         self.desk.tell(&Tell {
             trial,
             outcome,

@@ -273,7 +273,7 @@ fn ranks(cost: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use racecars::{Algorithm, Optimizer, Outcome, Space};
+    use racecars::{Algorithm, Outcome, Space};
 
     /// The importance of the coordinates of a cube, from a run on it.
     fn measured(

@@ -41,8 +41,7 @@ pub(super) struct Replay {
 
 impl Replay {
     pub(super) fn new(plan: &Plan, space: &Space) -> Self {
-        let optimizer =
-            || plan.algorithm().ok()?.optimizer(space, Some(plan.budget), plan.seed).ok();
+        let optimizer = || plan.algorithm.optimizer(space, Some(plan.budget), plan.seed).ok();
         Replay {
             optimizer: optimizer(),
             out: HashMap::new(),
