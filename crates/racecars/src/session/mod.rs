@@ -527,12 +527,6 @@ impl Session {
         self.out
     }
 
-    /// The candidates that are to be evaluated before the optimizer is asked: start points, and those of a
-    /// resumed session.
-    pub fn queued(&self) -> impl Iterator<Item = &Candidate> {
-        self.queue.iter()
-    }
-
     /// What has been counted so far.
     pub fn counts(&self) -> Counts {
         self.counts
