@@ -410,7 +410,7 @@ proptest! {
     #[test]
     fn counts_and_best_are_right_after_any_sequence_of_operations(
         space in space(),
-        name in prop::sample::select(&Algorithm::NAMES[..]),
+        name in prop::sample::select(Algorithm::NAMES),
         budget in prop::option::of(1u64..200),
         seed: u64,
         operations in prop::collection::vec(operation(), 1..120),
