@@ -5,7 +5,7 @@
 //! worse half, and restarts. The files by role:
 //!
 //! - `parameters`: weights and learning rates, eqs. (48) to (58)
-//! - `covariance`: the matrix, or its diagonal, and its decomposition
+//! - `covariance`: the matrix, or its diagonal, and its Cholesky factor
 //! - `distribution`: one step of the evolution, eqs. (38) to (47)
 //! - `generation`: the candidates asked and told between two such steps
 //! - `stopping` and `restarts`: when a run is over, and how the next one starts

@@ -27,16 +27,15 @@ pub(super) struct Parameters {
     pub(super) c_mu: f64,
     /// E ||N(0, I)||.
     pub(super) expected_norm: f64,
-    /// Generations from one eigendecomposition to the next.
+    /// Generations from one factorization of C to the next.
     pub(super) gap: u64,
 }
 
 impl Parameters {
     pub(super) fn new(dimension: usize, lambda: usize, separable: bool) -> Self {
-        /// How often C is decomposed while it is learned once over, per dimension. The tutorial
-        /// (section B.2) has 10; from 1 on there is no difference in the evaluations needed, and the
-        /// decomposition is most of the cost in hundreds of dimensions.
-        const DECOMPOSITIONS: f64 = 1.0;
+        /// Factorizations of C per dimension while it is learned once over. The tutorial (section B.2)
+        /// has 10; values of 1, 3 and 10 need the same number of evaluations.
+        const FACTORIZATIONS: f64 = 1.0;
         const ALPHA_COV: f64 = 2.0;
         let n = dimension as f64;
         // Eq. (49).
@@ -82,7 +81,7 @@ impl Parameters {
             w if w < 0.0 => alpha * w / sum_negative,
             _ => 0.0,
         };
-        let gap = 1.0 / (DECOMPOSITIONS * n * (c_1 + c_mu));
+        let gap = 1.0 / (FACTORIZATIONS * n * (c_1 + c_mu));
         Parameters {
             lambda,
             mu,
