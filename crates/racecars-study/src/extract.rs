@@ -5,7 +5,7 @@ use crate::outcome::{Failure, Verdict};
 use crate::process::Finished;
 use crate::text::{Text, Unknown};
 use racecars::Space;
-use regex::Regex;
+use regex_lite::Regex;
 
 /// Where a value is found, compiled from its text:
 ///
@@ -17,6 +17,8 @@ use regex::Regex;
 /// | `time` | the run time in seconds |
 /// | `stderr`, `stderr:json:..`, `stderr:regex:..` | the same on standard error |
 /// | `file:out.txt`, `file:out.json:json:..`, `file:out.log:regex:..` | the same in a file |
+///
+/// In regular expressions `\d`, `\s` and `\w` stand for ASCII characters.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
     Time,
