@@ -6,7 +6,7 @@ use crate::process::Finished;
 use crate::settings::value::serialized_as_text;
 use crate::text::{Text, Unknown};
 use racecars::Space;
-use regex::Regex;
+use regex_lite::Regex;
 use std::fmt;
 use std::str::FromStr;
 
@@ -20,6 +20,8 @@ use std::str::FromStr;
 /// | `time` | the run time in seconds |
 /// | `stderr`, `stderr:json:..`, `stderr:regex:..` | the same on standard error |
 /// | `file:out.txt`, `file:out.json:json:..`, `file:out.log:regex:..` | the same in a file |
+///
+/// In regular expressions `\d`, `\s` and `\w` stand for ASCII characters.
 ///
 /// ```
 /// use racecars_study::Source;
