@@ -38,9 +38,9 @@ pub enum Event {
     Tell(Tell),
     /// A leading point was evaluated again.
     Repeat(Repeat),
-    /// A session went on with the study.
+    /// A process resumed the study.
     Resume(Resume),
-    /// A session ended.
+    /// A run ended.
     Stop(Stop),
 }
 
@@ -65,7 +65,7 @@ pub struct Ask {
 pub struct Tell {
     /// The trial.
     pub trial: u64,
-    /// What came of it, in the user's sense.
+    /// Its outcome, in the user's sense.
     pub outcome: Outcome,
     /// How often the program was started.
     #[serde(default)]
@@ -92,12 +92,12 @@ pub struct Tell {
 pub struct Repeat {
     /// The trial.
     pub trial: u64,
-    /// Its how manyth fresh evaluation this is: 0, 1, ...
+    /// Index of this re-evaluation, from 0.
     #[serde(default)]
     pub number: u64,
     /// The fresh value; none if the evaluation failed.
     pub value: Option<f64>,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
     /// How long it ran.
     #[serde(default)]
@@ -110,7 +110,7 @@ pub struct Repeat {
     pub at: u64,
 }
 
-/// A session went on with the study.
+/// A process resumed the study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resume {
     /// When, in milliseconds since 1970.
@@ -124,7 +124,7 @@ pub struct Resume {
     pub jobs: Option<usize>,
 }
 
-/// A session ended.
+/// A run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stop {
     /// Why.
@@ -254,7 +254,7 @@ impl Journal {
                 Ok(())
             }
             Err(error) => {
-                // Half a line would be repaired by the next session; better not to leave it.
+                // Half a line would be repaired by the next process; better not to leave it.
                 let _ = self.file.set_len(self.length);
                 Err(self.refused(error))
             }
@@ -269,7 +269,7 @@ impl Journal {
     fn refused(&self, error: io::Error) -> Error {
         let message = format!(
             "cannot write the journal {}: {error}. What was done before is in it; once there is room, \
-             the same command goes on",
+             run the same command again to resume",
             self.path.display()
         );
         Error::new(ErrorKind::System, message)

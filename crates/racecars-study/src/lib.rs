@@ -1,7 +1,7 @@
 //! Optimizing external programs with racecars: study file, journal, workers, recovery.
 //!
-//! A study is a folder with a journal in it. [`Settings`] say what to run, [`Study::open`] begins a
-//! study or goes on with it, and [`Study::run`] runs the program until the budget is used up.
+//! A study is a folder with a journal in it. [`Settings`] say what to run, [`Study::open`] begins
+//! or resumes a study, and [`Study::run`] runs the program until the budget is used up.
 //!
 //! ```
 //! use racecars_study::{Interrupt, Settings, Study};

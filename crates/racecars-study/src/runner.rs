@@ -295,7 +295,7 @@ impl Runner<'_> {
         done
     }
 
-    /// Enters what came of an evaluation; one that was stopped stays asked, and runs again. Returns
+    /// Enters the result of an evaluation; one that was stopped stays asked, and runs again. Returns
     /// what was told, and whether it is the best.
     fn settle(&mut self, done: Done) -> Result<Option<(Tell, bool)>> {
         let Done { job, worker, result } = done;

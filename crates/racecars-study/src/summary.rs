@@ -1,4 +1,4 @@
-//! What comes out of a session, and `best.json`.
+//! The result of a run of a study, and `best.json`.
 
 use crate::error::{Error, Result};
 use crate::outcome::Direction;
@@ -6,11 +6,11 @@ use racecars::{Portfolio, StopReason};
 use serde::Serialize;
 use std::path::Path;
 
-/// What came out of a session; the counts are over all sessions of the study.
+/// The result of a run; the counts are over all runs of the study.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Why the session ended.
+    /// Why the run ended.
     pub stop: StopReason,
     /// The evaluations done.
     pub evaluations: u64,
@@ -24,7 +24,7 @@ pub struct Summary {
     pub retries: u64,
     /// The evaluations of leading points at the end.
     pub repeats: u64,
-    /// How long the session took.
+    /// How long the run took.
     pub seconds: f64,
     /// Which way is better.
     pub direction: Direction,

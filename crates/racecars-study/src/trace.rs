@@ -26,9 +26,9 @@ pub enum Event<'a> {
     Tell(Tell),
     /// A leading point was evaluated again.
     Repeat(Repeat),
-    /// A session ended.
+    /// A run ended.
     Stop(Stop),
-    /// A session went on with the study.
+    /// A process resumed the study.
     Resume(Resume),
 }
 

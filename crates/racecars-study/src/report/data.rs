@@ -156,8 +156,8 @@ fn state(digest: &Digest) -> Value {
         "failed": count(TrialStatus::Failed),
         "retried": digest.retried,
         "seconds": digest.elapsed(),
-        "sessions": digest.sessions.len(),
-        "last": digest.sessions.last().map(|session| session.end),
+        "sessions": digest.stretches.len(),
+        "last": digest.stretches.last().map(|stretch| stretch.end),
         "since": digest.record.best.as_ref().map(|_| told as u64 - 1 - digest.best_order),
     })
 }

@@ -92,7 +92,7 @@ pub struct Digest {
     pub(super) replay: Replay,
     /// Values of trials that were evaluated again.
     pub(super) repeats: HashMap<u64, Vec<f64>>,
-    pub(super) sessions: Vec<Stretch>,
+    pub(super) stretches: Vec<Stretch>,
     pub(super) stop: Option<StopReason>,
     pub(super) damaged: Vec<u64>,
     /// How many proposals are not of the space.
@@ -125,7 +125,7 @@ impl Digest {
             retried: 0,
             replay: Replay::new(&plan),
             repeats: HashMap::new(),
-            sessions: vec![Stretch { start, end: start }],
+            stretches: vec![Stretch { start, end: start }],
             stop: None,
             damaged: Vec::new(),
             foreign: 0,
@@ -188,7 +188,7 @@ impl Digest {
             Event::Resume(resume) => {
                 self.stop = None;
                 let at = resume.at;
-                self.sessions.push(Stretch { start: at, end: at });
+                self.stretches.push(Stretch { start: at, end: at });
                 self.plan.budget = resume.budget.unwrap_or(self.plan.budget);
                 self.plan.jobs = resume.jobs.unwrap_or(self.plan.jobs);
                 // What was in flight begins anew.
@@ -253,18 +253,18 @@ impl Digest {
     }
 
     fn note_time(&mut self, at: u64) {
-        if let Some(session) = self.sessions.last_mut() {
-            if session.start == 0 {
-                session.start = at;
+        if let Some(stretch) = self.stretches.last_mut() {
+            if stretch.start == 0 {
+                stretch.start = at;
             }
-            session.end = session.end.max(at);
+            stretch.end = stretch.end.max(at);
         }
     }
 
     /// The running time of the study until `at`, in seconds: interruptions do not count.
     pub(super) fn clock(&self, at: u64) -> f64 {
-        let part = |session: &Stretch| at.clamp(session.start, session.end) - session.start;
-        self.sessions.iter().map(part).sum::<u64>() as f64 / 1000.0
+        let part = |stretch: &Stretch| at.clamp(stretch.start, stretch.end) - stretch.start;
+        self.stretches.iter().map(part).sum::<u64>() as f64 / 1000.0
     }
 
     /// The running time until now.

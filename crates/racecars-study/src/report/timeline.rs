@@ -54,7 +54,7 @@ pub(super) fn timeline(digest: &Digest) -> Timeline {
         busy: workers.iter().map(|worker| worker.busy).sum::<f64>() / slots,
         more: count - workers.len(),
         workers,
-        resumed: digest.sessions[1..].iter().map(|session| digest.clock(session.start)).collect(),
+        resumed: digest.stretches[1..].iter().map(|session| digest.clock(session.start)).collect(),
     }
 }
 

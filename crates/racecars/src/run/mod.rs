@@ -100,7 +100,7 @@ impl<'o> Run<'o> {
         }
     }
 
-    /// The algorithm; [`auto`](crate::optimizers::auto) if not given.
+    /// The algorithm; [`auto`](crate::portfolio::auto) if not given.
     pub fn algorithm(mut self, algorithm: Algorithm) -> Self {
         self.algorithm = algorithm;
         self
