@@ -78,7 +78,7 @@ def test_what_cannot_be_told_is_refused() -> None:
     optimizer.tell(candidate, 1.0)
     with pytest.raises(ValueError, match="candidate 0 has been told before"):
         optimizer.tell(candidate, 1.0)
-    with pytest.raises(ValueError, match="the point has 2 coordinates, the space 6"):
+    with pytest.raises(ValueError, match="the point has 2 coordinates, the space has 6"):
         optimizer.tell(np.zeros(2), 1.0)
     with pytest.raises(ValueError, match=r"coordinate `x\[0\]`: 9 is not a number from -5 to 5"):
         optimizer.tell(np.full(6, 9.0), 1.0)
