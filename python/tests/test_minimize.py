@@ -299,7 +299,11 @@ def test_the_luckiest_value_of_a_noisy_function_is_not_its_best() -> None:
         return abs(float(np.mean(claims)))
 
     assert bias() < 0.5 < bias(noise="no")
-    with pytest.raises(ValueError, match="option `noise` of `auto` is maybe, not one of detect"):
+    with pytest.raises(
+        ValueError, match="setting `noise` of auto is `maybe`, not detect, yes or no"
+    ):
         racecars.minimize(noisy, [(-5, 5)], maxfev=5, noise="maybe")
-    with pytest.raises(TypeError, match="method `auto` has no option `gamma`; it has noise"):
+    with pytest.raises(TypeError, match="race-cars has no setting `noise`; it has training_size"):
         racecars.minimize(noisy, [(-5, 5)], maxfev=5, noise="yes", gamma=0.9)
+    with pytest.raises(TypeError, match="auto has no setting `gamma`; it has noise"):
+        racecars.minimize(noisy, [(-5, 5)], maxfev=5, method="auto", gamma=0.9)

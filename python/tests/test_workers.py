@@ -189,29 +189,20 @@ def test_cheap_functions_are_chunked() -> None:
             self.pool.submit(number, points)
 
     from racecars._constraints import Constraints
+    from racecars._core import Session
     from racecars._objective import Objective
     from racecars._run import Run
     from racecars.workers import asynchronous
 
     def sizes(fun: Any, maxfev: int) -> list[int]:
         objective = Objective(fun, (), Constraints(()))
-        run = Run(
-            racecars.Optimizer(BOUNDS, rng=1),
-            objective,
-            as_dict=False,
-            maxfev=maxfev,
-            maxtime=None,
-            target=None,
-            callback=None,
-            retries=0,
-            on_error="raise",
-            checkpoint=None,
-            disp=False,
-        )
+        optimizer = racecars.Optimizer(BOUNDS, rng=1)
+        session = Session(optimizer, optimizer.space, maxfev=maxfev)
+        run = Run(optimizer, session, objective, on_error="raise")
         with pool_of(2, objective, None) as pool:
             counting = Counting(pool)
-            asynchronous(run, counting, None)  # type: ignore[arg-type]
-        assert run.record.told == sum(counting.sizes) == maxfev
+            asynchronous(run, counting, maxfev)  # type: ignore[arg-type]
+        assert session.told == sum(counting.sizes) == maxfev
         return counting.sizes
 
     # Two workers, and at most a fiftieth of the evaluations is out.

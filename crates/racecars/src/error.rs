@@ -1,12 +1,13 @@
-//! The library's one error: opaque, with a kind to branch on and a message that names what was
-//! wrong, where, and what is allowed.
+//! The library's error type: opaque, with a kind to match on and a message that names the field, the
+//! value and what is allowed.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// What went wrong in a call to this library.
+/// The error of all calls to this library.
 ///
-/// The message is for people; programs branch on [`Error::kind`].
+/// The message is for people; programs match on [`Error::kind`]. An error that wraps another one returns
+/// it as its [`source`](std::error::Error::source).
 ///
 /// ```
 /// use racecars::{ErrorKind, Space};
@@ -26,17 +27,19 @@ pub struct Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A search space that cannot be searched.
+    /// A space that cannot be searched.
     Space,
-    /// A point that does not belong to the space, or a name that the space does not have.
+    /// A point outside of the space, or an unknown coordinate name.
     Point,
-    /// An algorithm's setting outside its range.
+    /// A setting outside of its range, or an algorithm that does not take the space.
     Setting,
-    /// A candidate or trial told twice.
+    /// A setting that the algorithm does not have.
+    UnknownSetting,
+    /// A candidate or trial was told twice.
     Repeated,
-    /// A candidate or trial told that was never asked.
+    /// A candidate or trial was told that was never asked.
     Unasked,
-    /// Saved bytes that are damaged, foreign or of another version.
+    /// Saved bytes are damaged, of another version, or not from this library.
     Saved,
 }
 
@@ -66,7 +69,7 @@ impl Error {
         Error::new(ErrorKind::Saved, message)
     }
 
-    /// What kind of error this is.
+    /// The kind of this error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
@@ -84,7 +87,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// Errors are equal if their kinds and messages are.
+/// Errors are equal if their kinds and messages are equal.
 impl PartialEq for Error {
     fn eq(&self, other: &Self) -> bool {
         (self.kind, &self.message) == (other.kind, &other.message)

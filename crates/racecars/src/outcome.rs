@@ -1,7 +1,7 @@
-//! What an evaluation gave, which direction is better, and the one order in which outcomes are ranked.
+//! Outcomes of evaluations, the direction of optimization, and the order in which outcomes are ranked.
 //!
 //! Finite values come first, by value; then infeasible points, by violation; then failed evaluations.
-//! NaN and infinities are failures, so they never win.
+//! NaN and infinities are failures, so they are never the best.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::cmp::Ordering;
@@ -19,7 +19,8 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The value in the optimizers' sense: smaller is better. Its own inverse.
+    /// Converts a value between the user's direction and the optimizers', which minimize: negates it when
+    /// maximizing. Its own inverse.
     #[inline]
     pub fn signed(self, value: f64) -> f64 {
         match self {
@@ -29,10 +30,10 @@ impl Direction {
     }
 }
 
-/// The result of evaluating one candidate. Optimizers minimize: to them, smaller values are better.
+/// The result of evaluating one candidate. Optimizers minimize: smaller values are better.
 ///
-/// Objectives rarely build one themselves: an `f64`, an `Option<f64>` (`None` is a failure) and a
-/// `Result<f64, E>` convert.
+/// Objectives rarely construct one: `f64`, `Option<f64>` (`None` is a failure) and `Result<f64, E>`
+/// convert.
 ///
 /// ```
 /// use racecars::{FailureKind, Outcome};
@@ -46,18 +47,17 @@ impl Direction {
 /// # As JSON
 ///
 /// `{"value":1.5}`, `{"infeasible":0.5}` (the violation), `{"infeasible":0.5,"value":1.5}`, or
-/// `{"failed":"exit","detail":"exit code 3"}`. JSON has no NaN and no infinities, so a value or
-/// violation that is not finite is written as the failure that it is.
+/// `{"failed":"exit","detail":"exit code 3"}`. JSON has neither NaN nor infinities, so a value or
+/// violation that is not finite is written as a failure.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// The objective's value. Build it with `Outcome::from(value)`, which turns NaN and infinities
-    /// into failures.
+    /// The objective's value. Use `Outcome::from(value)`, which converts NaN and infinities to failures.
     Value(f64),
     /// The point violates a constraint.
     Infeasible {
-        /// By how much: finite and not negative, less is better.
+        /// The amount of violation: finite and not negative, smaller is better.
         violation: f64,
-        /// The objective's value, if it was evaluated nevertheless.
+        /// The objective's value, if it was evaluated.
         value: Option<f64>,
     },
     /// The evaluation failed.
@@ -75,7 +75,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure of this kind, with its reason.
+    /// A failure of this kind with this reason.
     pub fn new(kind: FailureKind, reason: impl fmt::Display) -> Self {
         Failure { kind, reason: reason.to_string() }
     }
@@ -106,7 +106,7 @@ pub enum FailureKind {
     Memory,
     /// A program could not be started.
     NotStarted,
-    /// Reported as failed by whoever evaluated it, without more detail.
+    /// Reported as failed by the evaluator, without details.
     Reported,
     /// The objective returned an error, raised an exception or panicked.
     Error,
@@ -145,8 +145,8 @@ impl FailureKind {
         }
     }
 
-    /// Whether another attempt may succeed, which is when drivers retry. Not after a NaN or an infinity,
-    /// where the evaluation itself worked, and not after a reported failure.
+    /// Whether another attempt may succeed; drivers retry only then. False for NaN and infinities, where
+    /// the evaluation itself succeeded, and for reported failures.
     pub fn is_retryable(self) -> bool {
         !matches!(self, FailureKind::Nan | FailureKind::Reported)
     }
@@ -170,25 +170,24 @@ impl fmt::Display for FailureKind {
 }
 
 impl Outcome {
-    /// A point that violates a constraint by `violation`; NaN, infinite and negative amounts are
+    /// A point that violates a constraint by `violation`. NaN, infinite and negative amounts are
     /// failures.
     pub fn infeasible(violation: f64) -> Self {
         Outcome::Infeasible { violation, value: None }.checked()
     }
 
-    /// A failed evaluation of kind [`FailureKind::Error`], with its reason.
+    /// A failed evaluation of kind [`FailureKind::Error`].
     pub fn failed(reason: impl fmt::Display) -> Self {
         Outcome::failure(FailureKind::Error, reason)
     }
 
-    /// A failed evaluation of this kind, with its reason.
+    /// A failed evaluation of this kind.
     pub fn failure(kind: FailureKind, reason: impl fmt::Display) -> Self {
         Outcome::Failed(Failure::new(kind, reason))
     }
 
-    /// This outcome, unless a number in it makes it a failure: a value that is not finite, or a
-    /// violation that is not finite or negative. A value that is not finite next to a violation is
-    /// dropped.
+    /// Converts invalid numbers to a failure: a value that is not finite, or a violation that is negative
+    /// or not finite. A value next to a violation is dropped if it is not finite.
     #[inline]
     pub fn checked(self) -> Self {
         match self {
@@ -217,7 +216,8 @@ impl Outcome {
         }
     }
 
-    /// Why the evaluation failed, if it did and says so: see also [`Outcome::is_failure`].
+    /// The failure of a [`Outcome::Failed`]. See [`Outcome::is_failure`], which includes values that are
+    /// not finite.
     pub fn as_failure(&self) -> Option<&Failure> {
         match self {
             Outcome::Failed(failure) => Some(failure),
@@ -225,7 +225,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the evaluation failed. An infeasible point is no failure; NaN is.
+    /// Whether the evaluation failed. NaN is a failure, an infeasible point is not.
     #[inline]
     pub fn is_failure(&self) -> bool {
         self.rank().is_failure()
@@ -237,7 +237,8 @@ impl Outcome {
         self.as_failure().is_some_and(|failure| failure.kind.is_retryable())
     }
 
-    /// The outcome in the optimizers' sense: smaller is better. Its own inverse.
+    /// Converts an outcome between the user's direction and the optimizers', which minimize: see
+    /// [`Direction::signed`]. Its own inverse.
     #[inline]
     pub fn signed(self, direction: Direction) -> Self {
         match self {
@@ -249,7 +250,7 @@ impl Outcome {
         }
     }
 
-    /// The rank of an outcome in the user's sense, for an objective of this direction.
+    /// The rank of an outcome whose value is in the user's direction.
     pub fn rank_in(&self, direction: Direction) -> Rank {
         match self {
             Outcome::Value(value) => Outcome::Value(direction.signed(*value)).rank(),
@@ -257,7 +258,16 @@ impl Outcome {
         }
     }
 
-    /// Where this outcome stands in the order; smaller is better.
+    /// An outcome of this rank.
+    pub(crate) fn of_rank(rank: Rank) -> Self {
+        match (rank.value(), rank.violation()) {
+            (Some(value), _) => Outcome::Value(value),
+            (_, Some(violation)) => Outcome::infeasible(violation),
+            _ => Outcome::failed("the evaluation failed"),
+        }
+    }
+
+    /// The rank of this outcome; smaller is better.
     #[inline]
     pub fn rank(&self) -> Rank {
         match self {
@@ -301,7 +311,7 @@ impl<E: fmt::Display> From<Result<f64, E>> for Outcome {
     }
 }
 
-/// The serialized form.
+/// The serialized form of an [`Outcome`].
 #[derive(Serialize, Deserialize)]
 struct OutcomeForm<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -338,7 +348,7 @@ impl Serialize for Outcome {
         if serializer.is_human_readable() {
             OutcomeForm { failed, detail, infeasible, value }.serialize(serializer)
         } else {
-            // Formats that do not name fields must have all of them.
+            // Formats without field names need all fields.
             (failed, detail, infeasible, value).serialize(serializer)
         }
     }
@@ -354,6 +364,7 @@ impl<'de> Deserialize<'de> for Outcome {
             OutcomeForm { failed, detail, infeasible, value }
         };
         match (failed, infeasible, value) {
+            // The reason is optional in files.
             (Some(kind), _, _) => Ok(Outcome::failure(kind, detail.unwrap_or_default())),
             (None, Some(violation), value) => {
                 Ok(Outcome::Infeasible { violation, value }.checked())
@@ -366,7 +377,7 @@ impl<'de> Deserialize<'de> for Outcome {
     }
 }
 
-/// An outcome's place in the order: total, small to copy, smaller is better.
+/// The rank of an outcome: a total order in which smaller is better.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Rank {
     class: Class,
@@ -381,7 +392,7 @@ enum Class {
 }
 
 impl Rank {
-    /// The rank of every failed evaluation: behind all others.
+    /// The rank of all failed evaluations: after all others.
     pub const FAILURE: Rank = Rank { class: Class::Failure, amount: 0.0 };
 
     /// Whether this is the rank of a failed evaluation.
@@ -390,19 +401,19 @@ impl Rank {
         self.class == Class::Failure
     }
 
-    /// The objective's value, where there is one.
+    /// The objective's value, if the point is feasible.
     #[inline]
     pub fn value(self) -> Option<f64> {
         (self.class == Class::Feasible).then_some(self.amount)
     }
 
-    /// By how much the point breaks a constraint, where it does.
+    /// The violation, if the point is infeasible.
     #[inline]
     pub fn violation(self) -> Option<f64> {
         (self.class == Class::Infeasible).then_some(self.amount)
     }
 
-    /// Whether an outcome can have this rank, which a damaged save may not.
+    /// Checks the invariants of a deserialized rank.
     pub(crate) fn is_sound(self) -> bool {
         self.amount.is_finite()
     }
@@ -461,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn journals_spell_outcomes_like_this() {
+    fn outcomes_have_this_json_form() {
         let cases = [
             (Outcome::from(1.25), r#"{"value":1.25}"#),
             (Outcome::infeasible(0.5), r#"{"infeasible":0.5}"#),

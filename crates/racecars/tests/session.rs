@@ -153,14 +153,21 @@ fn a_resumed_session_goes_on_as_if_it_had_not_stopped() {
         session.tell(trial, value).unwrap();
     }
     take_all(&mut session, &mut out);
+    // The outcome of trial 102 has come in, but 100 and 101 are told first.
+    let trial = out.remove(2);
+    session.tell(trial, 0.0).unwrap();
     let counts: Counts = session.counts();
-    let pending: Vec<_> = out.iter().map(|trial| trial.candidate().clone()).collect();
+    let mut pending: Vec<&Trial> = out.iter().chain(session.incoming()).collect();
+    pending.sort_by_key(|trial| trial.number());
+    let pending: Vec<_> = pending.iter().map(|trial| trial.candidate().clone()).collect();
+    assert_eq!(session.queued().count(), 0);
     assert_eq!((counts.evaluations, pending.len()), (100, 4));
     let restored = load(&session.optimizer().save()).unwrap();
     let mut session = Session::new(restored, Direction::Minimize);
     session.set_order(Order::InOrder { lookahead: 4 }).unwrap();
     session.set_rules(rules(|rules| rules.evaluations = Some(200))).unwrap();
     session.resume(counts, pending).unwrap();
+    assert_eq!(session.queued().count(), 4);
     let (rest, session) = shuffled(session, 2, 8);
     points.extend(rest);
     assert!(points == whole);

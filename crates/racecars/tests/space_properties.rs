@@ -301,7 +301,7 @@ fn files_with_mistakes_are_refused_with_what_is_wrong() {
     refused(r#""type": "levels", "choices": [1, 2]"#, &["`rate`", "`levels` is missing"]);
     refused(r#""type": "categorical", "choices": []"#, &["`rate`", "no choices"]);
     refused(r#""type": "categorical", "choices": [2, 2.0]"#, &["`rate`", "2 is repeated"]);
-    refused(r#""type": "boolean", "low": 0"#, &["`rate`", "`low` does not go with"]);
+    refused(r#""type": "boolean", "low": 0"#, &["`rate`", "`low` is not a key"]);
     refused(r#""type": "boolean", "count": 0"#, &["`rate`", "0 coordinates"]);
     refused(r#""type": "boolean", "count": 1000000000000"#, &["`rate`", "at most"]);
     // Refused by the file's own grammar, which knows the key but not the coordinate.

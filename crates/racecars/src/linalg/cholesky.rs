@@ -8,7 +8,7 @@ use super::triangular::Lower;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotPositiveDefinite;
 
-/// Writes the factor of `matrix` to `factor`. After an error the factor is of no use.
+/// Writes the factor of `matrix` to `factor`. After an error the contents of `factor` are unspecified.
 ///
 /// By rows (Golub and Van Loan, section 4.2), tile by tile: the inner products with the rows above
 /// come first, and only a triangle of [`TILE`] rows is left to solve.
@@ -49,12 +49,12 @@ pub(crate) fn factorize(matrix: &Lower, factor: &mut Lower) -> Result<(), NotPos
 /// Estimates of the least and the greatest singular value of L, by power iterations with L^T L and
 /// its inverse (Golub and Van Loan, section 8.2).
 ///
-/// The least is never estimated too small, nor the greatest too large. If the start has a share of
-/// s in the singular vector, then k iterations leave a factor of about s^(-1/k): some 1.5 in
-/// hundreds of dimensions, which is good enough to tell that a matrix is nearly singular.
+/// The least is never underestimated, and the greatest is never overestimated. If the start vector has
+/// a component s along the singular vector, then k iterations leave an error factor of about s^(-1/k):
+/// about 1.5 in hundreds of dimensions, which is enough to detect a nearly singular matrix.
 pub(crate) fn extreme_singular_values(factor: &Lower, buffer: &mut Vec<f64>) -> (f64, f64) {
     const ITERATIONS: usize = 8;
-    // Signs without a pattern: in a diagonal matrix all axes have the same share.
+    // Pseudo-random signs. In a diagonal matrix all axes have the same component.
     let fill = |x: &mut Vec<f64>| {
         let sign =
             |i: u64| (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32).count_ones();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     fn factor(matrix: &Lower) -> Result<Lower, NotPositiveDefinite> {
-        // What was there before does not matter.
+        // The previous contents do not matter.
         let mut factor = Lower::identity(matrix.order());
         (0..matrix.order()).for_each(|i| factor.row_mut(i).fill(f64::NAN));
         factorize(matrix, &mut factor).map(|()| factor)
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_positive_definite_is_refused() {
+    fn matrices_that_are_not_positive_definite_are_refused() {
         for n in ORDERS {
             for (i, j) in [(0, 0), (n - 1, 0), (n - 1, n - 1), (n / 2, n / 3)] {
                 for wrong in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -3.0] {
@@ -165,7 +165,7 @@ mod tests {
     fn extreme_singular_values_are_near_and_never_outside() {
         let mut buffer = Vec::new();
         for n in ORDERS {
-            // Of known spectra: diagonal, and a diagonal one plus one long direction.
+            // Matrices with known spectra: diagonal, and the identity plus one long direction.
             for (least, greatest) in [(1.0, 1.0), (1e-7, 1.0), (1e-75, 1e75), (2.0, 3.0)] {
                 let mut diagonal = Lower::identity(n);
                 for i in 0..n {

@@ -1,14 +1,14 @@
-//! Dense linear algebra, as much of it as the optimizers use. The files by role:
+//! The dense linear algebra that the optimizers need. The files by role:
 //!
-//! - `product`: inner products, alone and in tiles, on which everything else is built
+//! - `product`: inner products, single and in tiles, which everything else uses
 //! - `triangular`: lower triangular matrices, their products and solves
 //! - `cholesky`: the factor of a symmetric positive definite matrix, and its extreme singular values
 //!
 //! Matrices are stored by rows, so every product is one of contiguous rows: A B^T, never A B. Loops
-//! are plain Rust with a fixed number of partial sums, which the compiler turns into the vectors
-//! that every machine has. The order of every sum follows from the sizes alone, so results are the
-//! same to the bit on every machine, whatever instructions it has. No loop runs until something
-//! converges: a NaN is an error or a NaN, and never a hang.
+//! are plain Rust with a fixed number of partial sums, which the compiler vectorizes for the baseline
+//! instruction set. The order of every sum depends on the sizes only, so results are equal bit for bit
+//! on all machines. No loop iterates until convergence: a NaN results in an error or a NaN, never in an
+//! endless loop.
 
 pub(crate) mod cholesky;
 pub(crate) mod product;

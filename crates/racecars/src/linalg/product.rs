@@ -10,8 +10,8 @@ use std::ops::Range;
 /// Rows of a tile.
 pub(super) const TILE: usize = 4;
 
-/// Partial sums in a product of a tile; products at the edges have as many, so the position of an
-/// entry does not change its value.
+/// Partial sums of each product in a tile. Products at the edges use the same number, so the value of an
+/// entry does not depend on its position.
 const LANES: usize = 2;
 
 /// The inner product of two vectors, in partial sums that the compiler vectorizes.
@@ -111,13 +111,13 @@ fn partial_sums<const R: usize, const C: usize>(
     sums
 }
 
-/// Columns of a panel, whose entries lie together.
+/// Columns of a panel, whose entries are contiguous.
 pub(super) const PANEL: usize = 8;
 
 /// The sum of weight y y^T over some vectors, computed as a stream of pieces of two rows.
 #[derive(Debug, Default)]
 pub(crate) struct OuterProducts {
-    /// How many vectors there are.
+    /// The number of vectors.
     count: usize,
     /// weight y, coordinate by coordinate: `count` numbers for each.
     weighted: Vec<f64>,
@@ -126,16 +126,16 @@ pub(crate) struct OuterProducts {
 }
 
 impl OuterProducts {
-    /// Takes in weighted vectors of length n, in place of those before.
+    /// Replaces the vectors by these weighted vectors of length n.
     pub(super) fn collect<'a>(
         &mut self,
         n: usize,
         vectors: impl Iterator<Item = (f64, &'a [f64])> + Clone,
     ) {
-        // None is as good as one of weight 0.
+        // No vectors at all are treated as one of weight 0.
         let count = vectors.clone().count().max(1);
         self.count = count;
-        // A row more, for a pair at the end of an odd number.
+        // One more row, to complete the last pair of an odd number.
         self.weighted.clear();
         self.weighted.resize((n + 1) * count, 0.0);
         self.panels.clear();
@@ -186,17 +186,17 @@ mod tests {
     }
 
     #[test]
-    fn inner_products_are_those_of_a_plain_loop() {
+    fn inner_products_equal_those_of_a_simple_loop() {
         for length in [0, 1, 2, 3, 7, 8, 9, 16, 17, 100, 201] {
             let (a, b) = (numbers(length, 1), numbers(length, 2));
             assert!((dot(&a, &b) - naive(&a, &b)).abs() < 1e-12);
-            // The longer one's surplus does not count.
+            // Extra entries of the longer vector are ignored.
             assert_eq!(dot(&a, &numbers(length + 3, 2)), dot(&a, &b));
         }
     }
 
     #[test]
-    fn tiles_cover_every_pair_once_and_do_not_depend_on_the_place() {
+    fn tiles_cover_every_pair_once_and_do_not_depend_on_the_position() {
         for (rows, columns) in [(1, 1), (3, 2), (4, 2), (4, 1), (5, 3), (9, 7), (0, 3), (12, 0)] {
             for length in [0, 1, 2, 3, 5, 8, 33] {
                 let stride = length + 2;
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn nan_is_passed_on() {
+    fn nan_propagates() {
         assert!(dot(&[1.0, f64::NAN], &[1.0, 1.0]).is_nan());
         assert!(tile([&[f64::NAN, 1.0, 1.0][..]], [&[1.0; 3][..]])[0][0].is_nan());
     }

@@ -1,4 +1,4 @@
-//! Lower triangular matrices, stored row after row without the zeros, so that a row can be appended.
+//! Lower triangular matrices, stored by rows without the zeros.
 
 use super::product::{OuterProducts, PANEL, TILE, add_scaled, dot, inner_products};
 use serde::{Deserialize, Serialize};
@@ -124,15 +124,16 @@ impl Lower {
     }
 }
 
-/// Where row i begins.
+/// The index of the first entry of row i.
 #[inline]
 fn start(i: usize) -> usize {
     i * (i + 1) / 2
 }
 
-/// entry = keep entry + sum, for the entries of a row from `column` on that there are sums for.
+/// entry = keep entry + sum, for up to [`PANEL`] entries of a row from `column` on.
 #[inline]
 fn mix(keep: f64, row: &mut [f64], column: usize, sums: &[f64; PANEL]) {
+    // Empty if the row ends before this panel, or is missing at the end of an odd number of rows.
     let entries = row.get_mut(column..).unwrap_or_default();
     if let Some(entries) = entries.first_chunk_mut::<PANEL>() {
         entries.iter_mut().zip(sums).for_each(|(entry, sum)| *entry = keep * *entry + sum);
@@ -154,7 +155,7 @@ mod tests {
         numbers
     }
 
-    /// A random triangle that is far from singular.
+    /// A random matrix that is far from singular.
     fn triangle(n: usize) -> Lower {
         let mut lower = Lower { order: n, entries: numbers(start(n), 1) };
         (0..n).for_each(|i| lower.row_mut(i)[i] = n as f64 + i as f64);
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn products_are_those_of_a_plain_loop() {
+    fn products_equal_those_of_a_simple_loop() {
         for n in ORDERS {
             let lower = triangle(n);
             for count in [1, 2, 5] {
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_are_those_of_a_plain_loop() {
+    fn updates_equal_those_of_a_simple_loop() {
         let mut buffer = OuterProducts::default();
         for n in ORDERS {
             for count in [0, 1, 2, 7, 24] {

@@ -1,11 +1,12 @@
-//! An optimizer that is part of another one's state.
+//! An optimizer inside another optimizer's state.
 
 use super::{Optimizer, saved};
 use crate::error::Result;
 use crate::space::Space;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Saved as its own bytes; to be [opened](Nested::open) once the state around it is read.
+/// An optimizer inside another optimizer's state. It is saved as its own bytes. After deserialization it
+/// must be [opened](Nested::open) before use.
 #[derive(Debug)]
 pub(crate) struct Nested(NestedState);
 
@@ -20,7 +21,7 @@ impl Nested {
         Nested(NestedState::Open(optimizer))
     }
 
-    /// Restores the optimizer, which must search this space.
+    /// Restores the optimizer after deserialization. It must search this space.
     pub(crate) fn open(&mut self, space: &Space, depth: usize) -> Result<()> {
         if let NestedState::Saved(bytes) = &self.0 {
             let optimizer = saved::load_nested(bytes, depth + 1)?;
@@ -32,7 +33,7 @@ impl Nested {
         Ok(())
     }
 
-    #[expect(clippy::panic, reason = "states are opened where they are restored")]
+    #[expect(clippy::panic, reason = "a restored state opens its nested optimizers")]
     pub(crate) fn optimizer(&self) -> &dyn Optimizer {
         match &self.0 {
             NestedState::Open(optimizer) => &**optimizer,
@@ -40,7 +41,7 @@ impl Nested {
         }
     }
 
-    #[expect(clippy::panic, reason = "states are opened where they are restored")]
+    #[expect(clippy::panic, reason = "a restored state opens its nested optimizers")]
     pub(crate) fn optimizer_mut(&mut self) -> &mut dyn Optimizer {
         match &mut self.0 {
             NestedState::Open(optimizer) => &mut **optimizer,

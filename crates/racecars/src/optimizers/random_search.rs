@@ -1,4 +1,4 @@
-//! Random search: uniform draws from the space, the yardstick that everything must beat.
+//! Random search: uniform sampling, the baseline of all comparisons.
 
 use super::ledger::Ledger;
 use super::settings::settings;
@@ -12,7 +12,7 @@ settings! {
     pub struct RandomSearch {}
 }
 
-/// Uniform draws; in a space with discrete coordinates without repeats.
+/// Uniform sampling, without repeats in spaces with discrete coordinates.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct UniformSearch;
 
@@ -25,8 +25,12 @@ impl Search for UniformSearch {
         Some(Proposal { point, key, mark: () })
     }
 
-    fn learn(&mut self, told: Evaluated<()>, _: &mut Tools<'_, ()>) -> Result<Option<Box<[f64]>>> {
-        Ok(Some(told.sample.point))
+    fn learn(
+        &mut self,
+        evaluated: Evaluated<()>,
+        _: &mut Tools<'_, ()>,
+    ) -> Result<Option<Box<[f64]>>> {
+        Ok(Some(evaluated.sample.point))
     }
 
     fn is_sound(&self, _: &Space, _: &Ledger<()>) -> Result<bool> {

@@ -527,12 +527,6 @@ impl Session {
         self.out
     }
 
-    /// The candidates that are to be evaluated before the optimizer is asked: start points, and those of a
-    /// resumed session.
-    pub fn queued(&self) -> impl Iterator<Item = &Candidate> {
-        self.queue.iter()
-    }
-
     /// What has been counted so far.
     pub fn counts(&self) -> Counts {
         self.counts
@@ -587,6 +581,17 @@ impl Session {
     /// What a portfolio of algorithms did, and why; `None` for a single algorithm.
     pub fn portfolio(&self) -> Option<Portfolio> {
         Some(self.optimizer.portfolio()?.signed(self.direction))
+    }
+
+    /// The trials whose outcomes have come in, and that the optimizer has not been told of.
+    pub fn incoming(&self) -> impl Iterator<Item = &Trial> {
+        self.incoming.iter().flatten().map(|(trial, _)| trial)
+    }
+
+    /// The candidates to be evaluated before the optimizer is asked: start points, and what a
+    /// [resumed](Session::resume) session had out.
+    pub fn queued(&self) -> impl Iterator<Item = &Candidate> {
+        self.queue.iter()
     }
 
     /// The optimizer, whose values are in its own sense: smaller is better.

@@ -1,4 +1,4 @@
-//! The file format of a space, for JSON and TOML: a list of flat tables, one per name.
+//! The file format of a space in JSON and TOML: a list of flat tables, one per name.
 
 use super::{Domain, Scale, Space, SpaceBuilder, Value};
 use crate::error::{Error, Result};
@@ -28,7 +28,7 @@ struct CoordinateSpec {
     levels: Option<Vec<Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     choices: Option<Vec<Value>>,
-    /// Present for an array.
+    /// The length of an array; absent for a single coordinate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     count: Option<usize>,
 }
@@ -64,7 +64,7 @@ impl CoordinateSpec {
         Ok(domain)
     }
 
-    /// A key that the type has no use for is a mistake, not decoration.
+    /// Refuses keys that this type does not use, since they are mistakes.
     fn check_no_other_keys(&self, domain: &Domain) -> Result<()> {
         let allowed: &[&str] = match domain {
             Domain::Real { .. } | Domain::Integer { .. } => &["low", "high", "scale"],
@@ -86,7 +86,7 @@ impl CoordinateSpec {
                 let mut known = vec!["name", "type", "count"];
                 known.extend(allowed);
                 return Err(self.refuse(format!(
-                    "`{key}` does not go with type {}, which takes {}",
+                    "`{key}` is not a key of type {}, which takes {}",
                     self.kind,
                     known.join(", ")
                 )));
@@ -100,7 +100,7 @@ impl CoordinateSpec {
     }
 
     fn present<'a, T>(&self, key: &str, field: &'a Option<T>) -> Result<&'a T> {
-        let missing = || self.refuse(format!("`{key}` is missing, which type {} needs", self.kind));
+        let missing = || self.refuse(format!("`{key}` is missing; type {} requires it", self.kind));
         field.as_ref().ok_or_else(missing)
     }
 

@@ -1,15 +1,14 @@
-//! The covariance matrix C: drawing from N(0, C), measuring by it, and updating it, in the form of a
-//! whole matrix or of its diagonal alone.
+//! The covariance matrix C, full or diagonal: sampling from N(0, C), Mahalanobis lengths, and updates.
 //!
-//! The whole matrix is kept with its Cholesky factor, C = A A^T, which is renewed only now and then
-//! (section B.2 of the tutorial): in between, C learns while A stays.
+//! The full matrix is stored with its Cholesky factor, C = A A^T. The factor is not recomputed at every
+//! update of C (section B.2 of the tutorial).
 //!
 //! A departure: the tutorial factorizes C = B D² B^T. Its draws y = B D z have the same distribution
-//! as ours, y = A z, and y^T C^-1 y is the same; only p_sigma differs, of which eq. (43) becomes a sum
-//! of A^-1 <y>_w instead of C^(-1/2) <y>_w. Both are standard normal under neutral selection, and in
-//! practice as good (Krause, Arbones and Igel, "CMA-ES with optimal covariance update and storage
-//! complexity", 2016). A factor costs n³/3 operations, an eigendecomposition some 9 n³, and a product
-//! with a triangle half of one with a square.
+//! as ours, y = A z, and y^T C^-1 y is the same. Only p_sigma differs: eq. (43) becomes a sum of
+//! A^-1 <y>_w instead of C^(-1/2) <y>_w. Both are standard normal under neutral selection, and perform
+//! equally well (Krause, Arbones and Igel, "CMA-ES with optimal covariance update and storage
+//! complexity", 2016). A factorization costs n³/3 operations, an eigendecomposition about 9 n³, and a
+//! product with a triangular matrix half of one with a square matrix.
 
 use crate::linalg::cholesky::{extreme_singular_values, factorize};
 use crate::linalg::product::{OuterProducts, squared};
@@ -21,7 +20,7 @@ use serde::{Deserialize, Serialize};
 /// C, up to the factor sigma².
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Covariance {
-    /// The whole matrix.
+    /// The full matrix.
     Full(Full),
     /// The variances of independent coordinates.
     Diagonal(Vec<f64>),
@@ -31,15 +30,15 @@ pub(super) enum Covariance {
 pub(super) struct Full {
     /// The lower half of C.
     matrix: Lower,
-    /// A: the factor of C when it was last factorized.
+    /// A: the factor of C at the last factorization.
     factor: Lower,
-    /// The least and the greatest deviation along the principal axes of A A^T, as estimated.
+    /// Estimates of the least and the greatest deviation along the principal axes of A A^T.
     extremes: (f64, f64),
-    /// Updates of C since it was factorized.
+    /// The number of updates of C since the last factorization.
     stale: u64,
 }
 
-/// Buffers, rebuilt at will.
+/// Buffers.
 #[derive(Default)]
 pub(super) struct Workspace {
     /// For normal numbers, or a vector.
@@ -78,8 +77,8 @@ impl Covariance {
         }
     }
 
-    /// Fills `steps`, some columns of n numbers, with draws y = A z from N(0, C), in the place of
-    /// eqs. (38) and (39), and calls `length` with |z|² of each.
+    /// Fills `steps`, columns of n numbers, with draws y = A z from N(0, C), instead of eqs. (38) and (39).
+    /// Calls `length` with |z|² of each.
     pub(super) fn sample(
         &self,
         random: &mut Random,
@@ -106,7 +105,7 @@ impl Covariance {
         }
     }
 
-    /// Writes A^-1 y to `out`, with which `y` becomes standard normal again, as eq. (43) needs.
+    /// Writes A^-1 y to `out`, as eq. (43) needs. It is standard normal if y is from N(0, C).
     pub(super) fn whiten(&self, y: &[f64], out: &mut [f64]) {
         match self {
             Covariance::Full(full) => {
@@ -137,7 +136,7 @@ impl Covariance {
         }
     }
 
-    /// C = keep C + sum of w y y^T over the weighted steps, which is eq. (47).
+    /// Eq. (47): C = keep C + sum of w y y^T over the weighted steps.
     pub(super) fn update<'a>(
         &mut self,
         keep: f64,
@@ -160,7 +159,7 @@ impl Covariance {
         }
     }
 
-    /// Checks C after an update, and factorizes it anew if the last time is `gap` updates ago.
+    /// Checks C after an update, and factorizes it if there were `gap` updates since the last time.
     pub(super) fn refresh(&mut self, gap: u64, work: &mut Workspace) -> Result<(), Degenerate> {
         match self {
             Covariance::Full(full) if full.stale >= gap => full.factorize(work),
@@ -183,8 +182,8 @@ impl Covariance {
         }
     }
 
-    /// Column `index` of A from the diagonal down: what a draw moves by where only that one of its
-    /// normal numbers is 1. `None` where this is an axis of the space.
+    /// Column `index` of A from the diagonal down. `None` for a diagonal matrix, whose axes are those of the
+    /// space.
     pub(super) fn axis(&self, index: usize) -> Option<impl Iterator<Item = f64>> {
         match self {
             Covariance::Full(full) => Some(full.factor.column(index)),
@@ -192,7 +191,7 @@ impl Covariance {
         }
     }
 
-    /// Whether this could be the covariance of so many coordinates.
+    /// Checks the invariants of a deserialized matrix.
     pub(super) fn is_sound(&self, dimension: usize, separable: bool) -> bool {
         match self {
             Covariance::Full(Full { matrix, factor, extremes, stale }) => {
@@ -240,7 +239,7 @@ mod tests {
         steps
     }
 
-    /// A covariance that has learned from some steps and been factorized, and C written out.
+    /// A factorized covariance after an update, and C as a plain matrix.
     fn learned(n: usize) -> (Covariance, Vec<f64>) {
         let (mut covariance, mut work) = (Covariance::new(n, false), Workspace::default());
         let steps = steps(n, 3, 7);
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_update_and_the_factor_are_those_of_the_matrix() {
+    fn the_update_and_the_factor_are_correct() {
         for n in [1, 2, 5, 64, 65, 130] {
             let (covariance, plain) = learned(n);
             let Covariance::Full(full) = &covariance else { panic!() };
@@ -275,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_have_the_covariance_and_know_their_length() {
+    fn draws_have_the_covariance_and_the_right_length() {
         let n = 5;
         let (covariance, plain) = learned(n);
         let (mut random, mut work) = (Random::new(1), Workspace::default());
@@ -296,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_diagonal_is_that_of_the_matrix() {
+    fn the_diagonal_variant_equals_the_diagonal_of_the_matrix() {
         let (n, mut work) = (9, Workspace::default());
         let (mut full, mut diagonal) = (Covariance::new(n, false), Covariance::new(n, true));
         let steps = steps(n, 4, 3);
@@ -308,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_positive_is_degenerate() {
+    fn matrices_that_are_not_positive_definite_are_degenerate() {
         for separable in [false, true] {
             let mut work = Workspace::default();
             let mut covariance = Covariance::new(3, separable);
