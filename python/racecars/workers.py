@@ -78,8 +78,10 @@ def asynchronous(
 ) -> None:
     """Evaluates a run's trials on a pool."""
     dispatcher = _Dispatcher(run, pool, _max_chunk(pool, maxfev, lookahead))
+    # A deterministic run waits: which evaluations are under way depends on the workers.
+    at_once = AT_ONCE if lookahead is None else ()
     try:
-        while dispatcher.submit() and run.session.reason not in AT_ONCE:
+        while dispatcher.submit() and run.session.reason not in at_once:
             run.tick_if_due()
             dispatcher.collect()
     except PoolBroken as error:

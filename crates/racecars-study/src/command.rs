@@ -1,13 +1,106 @@
 //! From a point to a program to run: arguments, variables, standard input, template files.
 
 use crate::error::{Error, Result};
-use crate::extract::Source;
+use crate::extract::Finder;
 use crate::plan::Plan;
 use crate::process::Invocation;
+use crate::settings::value::serialized_as_text;
 use crate::text::{Context, Slot, Text, Unknown, command_line, plain, shell_quoted};
 use racecars::{Space, Values};
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// A variable for the program, written `*` or `NAME=text`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Variable {
+    /// All parameters, as `RACECARS_<name>`.
+    All,
+    /// One of this name.
+    Named {
+        /// Its name.
+        name: String,
+        /// Its value, in which parameters may be named.
+        text: String,
+    },
+}
+
+impl FromStr for Variable {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text.split_once('=') {
+            _ if text == "*" => Ok(Variable::All),
+            Some((name, text)) if !name.is_empty() => {
+                Ok(Variable::Named { name: name.to_string(), text: text.to_string() })
+            }
+            _ => Err(Error::setting(format!("`{text}` is neither * nor of the form NAME=text"))),
+        }
+    }
+}
+
+/// As it is read.
+impl fmt::Display for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Variable::All => f.write_str("*"),
+            Variable::Named { name, text } => write!(f, "{name}={text}"),
+        }
+    }
+}
+
+/// A file to fill in for each evaluation, written `source` or `source=target`. Without a target it is the
+/// source's name, less an ending `.template`, `.tmpl` or `.in`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateFile {
+    /// The file with `{name}` in it.
+    pub source: String,
+    /// Its path in the evaluation's folder.
+    pub target: PathBuf,
+}
+
+impl TemplateFile {
+    fn target_of(source: &str) -> PathBuf {
+        let name = Path::new(source).file_name().unwrap_or_default().to_string_lossy();
+        let endings = [".template", ".tmpl", ".in"];
+        let bare = endings.iter().find_map(|ending| name.strip_suffix(ending));
+        PathBuf::from(bare.unwrap_or(&name))
+    }
+}
+
+impl FromStr for TemplateFile {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let (source, target) = match text.split_once('=') {
+            Some((source, target)) => (source, PathBuf::from(target)),
+            None => (text, TemplateFile::target_of(text)),
+        };
+        let leaves =
+            target.components().any(|part| !matches!(part, std::path::Component::Normal(_)));
+        if target.as_os_str().is_empty() || leaves {
+            return Err(Error::setting(format!(
+                "`{text}`: the target `{}` is not a path within the evaluation's folder",
+                target.display()
+            )));
+        }
+        Ok(TemplateFile { source: source.to_string(), target })
+    }
+}
+
+/// As it is read.
+impl fmt::Display for TemplateFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.source)?;
+        if self.target != TemplateFile::target_of(&self.source) {
+            write!(f, "={}", self.target.display())?;
+        }
+        Ok(())
+    }
+}
+
+serialized_as_text!(Variable, TemplateFile);
 
 /// How points become runs of the program.
 #[derive(Debug, Clone)]
@@ -47,8 +140,8 @@ pub(crate) struct Task<'a> {
 
 impl Recipe {
     /// Reads the ways in which parameters reach the program; `study` is the study's folder.
-    pub(crate) fn new(plan: &Plan, study: &Path, sources: &[&Source]) -> Result<Recipe> {
-        let space = plan.space()?.clone();
+    pub(crate) fn new(plan: &Plan, study: &Path, sources: &[&Finder]) -> Result<Recipe> {
+        let space = plan.space.clone();
         if plan.command.is_empty() {
             return Err(Error::setting(
                 "no command; give one after --, or as `command` in the study file",
@@ -59,21 +152,16 @@ impl Recipe {
         let arguments =
             words.iter().map(|word| parse(word, "the command")).collect::<Result<Vec<_>>>()?;
         let mut environment = Vec::new();
-        for variable in plan.env.iter().filter(|variable| *variable != "*") {
-            let Some((name, text)) = variable.split_once('=').filter(|(name, _)| !name.is_empty())
-            else {
-                return Err(Error::setting(format!(
-                    "env `{variable}` is neither * nor of the form NAME=text"
-                )));
-            };
-            environment.push((name.to_string(), parse(text, &format!("variable {name}"))?));
+        let mut has_all = false;
+        for variable in &plan.env {
+            match variable {
+                Variable::All => has_all = true,
+                Variable::Named { name, text } => {
+                    environment.push((name.clone(), parse(text, &format!("variable {name}"))?));
+                }
+            }
         }
-        let variables = plan
-            .env
-            .iter()
-            .any(|variable| variable == "*")
-            .then(|| variables(&space))
-            .transpose()?;
+        let variables = has_all.then(|| variables(&space)).transpose()?;
         let templates = (plan.templates.iter())
             .map(|template| Template::read(template, &plan.base, &space))
             .collect::<Result<Vec<_>>>()?;
@@ -295,26 +383,8 @@ impl Recipe {
 }
 
 impl Template {
-    /// Reads `source` or `source=target`. Without a target it is the source's name, less an ending
-    /// `.template`, `.tmpl` or `.in`.
-    fn read(text: &str, base: &Path, space: &Space) -> Result<Template> {
-        let (source, target) = match text.split_once('=') {
-            Some((source, target)) => (source, PathBuf::from(target)),
-            None => {
-                let name = Path::new(text).file_name().unwrap_or_default().to_string_lossy();
-                let endings = [".template", ".tmpl", ".in"];
-                let bare = endings.iter().find_map(|ending| name.strip_suffix(ending));
-                (text, PathBuf::from(bare.unwrap_or(&name)))
-            }
-        };
-        let leaves =
-            target.components().any(|part| !matches!(part, std::path::Component::Normal(_)));
-        if target.as_os_str().is_empty() || leaves {
-            return Err(Error::setting(format!(
-                "template `{text}`: the target `{}` is not a path within the evaluation's folder",
-                target.display()
-            )));
-        }
+    fn read(file: &TemplateFile, base: &Path, space: &Space) -> Result<Template> {
+        let TemplateFile { source, target } = file;
         let path = base.join(source);
         let refuse = |error| Error::system("read the template", &path, error);
         let content = std::fs::read_to_string(&path).map_err(refuse)?;
@@ -326,7 +396,7 @@ impl Template {
                 "template `{source}` has no parameter in it; write {{{example}}} where its value goes"
             )));
         }
-        Ok(Template { target, text, permissions })
+        Ok(Template { target: target.clone(), text, permissions })
     }
 }
 
@@ -376,13 +446,13 @@ fn variables(space: &Space) -> Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Settings;
+    use crate::settings::Settings;
 
     fn recipe(more: &str, base: &Path) -> Result<Recipe> {
         let text = format!("{more}\n[parameters]\nx = '0:10'\n'w[2]' = '0:1'\nm = 'a b,c'");
         let plan = Plan::new(&Settings::parse(&text)?, base, None)?;
-        let source = Source::parse(&plan.objective, plan.space()?)?;
-        Recipe::new(&plan, Path::new("/study"), &[&source])
+        let finder = Finder::new(&plan.objective, &plan.space)?;
+        Recipe::new(&plan, Path::new("/study"), &[&finder])
     }
 
     const TASK: Task<'static> =
@@ -430,6 +500,17 @@ mod tests {
             "cd /base && echo '{\"x\":2.5,\"w\":[0.0,1.0],\"m\":\"a b\"}' | RACECARS_x=2.5 \
              RACECARS_w=0,1 RACECARS_m='a b' a"
         );
+    }
+
+    #[test]
+    fn variables_and_templates_are_written_as_they_are_read() {
+        for text in ["*", "RATE={x}", "A=b=c", "A="] {
+            assert_eq!(text.parse::<Variable>().unwrap().to_string(), text);
+        }
+        for text in ["in.cfg", "dir/in.cfg.template", "a=b", "dir/a=dir/a", "a=b=c"] {
+            assert_eq!(text.parse::<TemplateFile>().unwrap().to_string(), text);
+        }
+        assert_eq!("in/a.tmpl=a".parse::<TemplateFile>().unwrap().to_string(), "in/a.tmpl");
     }
 
     #[test]

@@ -2,16 +2,16 @@
 
 use crate::command::{Recipe, Task, remove};
 use crate::error::{Error, Result};
-use crate::extract::Source;
+use crate::extract::Finder;
 use crate::noise::aggregated;
 use crate::outcome::{self, FailureKind, Outcome};
 use crate::plan::{Keep, Plan};
 use crate::process::{self, Ending, Finished, Invocation, Limits};
 use crate::text::{Text, command_line};
+use crate::units::{Memory, Time};
 use racecars::random::Random;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 /// How much of standard error the journal keeps of a failure.
 const STDERR_SHOWN: usize = 2000;
@@ -23,8 +23,8 @@ pub(crate) const CONFIRMING: u64 = 1 << 16;
 pub(crate) struct Evaluator {
     plan: Plan,
     recipe: Recipe,
-    objective: Source,
-    constraints: Vec<Source>,
+    objective: Finder,
+    constraints: Vec<Finder>,
     limits: Limits,
 }
 
@@ -71,15 +71,16 @@ pub struct DryRun {
 
 impl Evaluator {
     pub(crate) fn new(plan: &Plan, study: &Path) -> Result<Evaluator> {
-        let space = plan.space()?;
-        let objective = Source::parse(&plan.objective, space)?;
+        let objective = Finder::new(&plan.objective, &plan.space)?;
         let constraints = (plan.constraints.iter())
-            .map(|constraint| Source::parse(constraint, space))
+            .map(|constraint| Finder::new(constraint, &plan.space))
             .collect::<Result<Vec<_>>>()?;
-        let sources: Vec<&Source> = std::iter::once(&objective).chain(&constraints).collect();
+        let sources: Vec<&Finder> = std::iter::once(&objective).chain(&constraints).collect();
         let recipe = Recipe::new(plan, study, &sources)?;
-        let limits =
-            Limits { time: plan.timeout.map(Duration::from_secs_f64), memory: plan.memory };
+        let limits = Limits {
+            time: plan.timeout.map(Time::duration),
+            memory: plan.memory.map(Memory::bytes),
+        };
         Ok(Evaluator { plan: plan.clone(), recipe, objective, constraints, limits })
     }
 

@@ -3,11 +3,14 @@
 use crate::error::{Error, Result};
 use crate::outcome::{FailureKind, Outcome};
 use crate::process::Finished;
+use crate::settings::value::serialized_as_text;
 use crate::text::{Text, Unknown};
 use racecars::Space;
-use regex::Regex;
+use regex_lite::Regex;
+use std::fmt;
+use std::str::FromStr;
 
-/// Where a value is found, compiled from its text:
+/// Where a value is found. Its text:
 ///
 /// | text | meaning |
 /// |---|---|
@@ -17,39 +20,73 @@ use regex::Regex;
 /// | `time` | the run time in seconds |
 /// | `stderr`, `stderr:json:..`, `stderr:regex:..` | the same on standard error |
 /// | `file:out.txt`, `file:out.json:json:..`, `file:out.log:regex:..` | the same in a file |
-#[derive(Debug, Clone)]
-pub(crate) enum Source {
+///
+/// In regular expressions `\d`, `\s` and `\w` stand for ASCII characters.
+///
+/// ```
+/// use racecars_study::Source;
+///
+/// let source: Source = "file:{dir}/out.json:json:loss".parse()?;
+/// assert_eq!(source.to_string(), "file:{dir}/out.json:json:loss");
+/// # Ok::<(), racecars_study::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Source(Kind);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Kind {
     Time,
     Text { place: Place, how: How },
 }
 
 /// Which text is searched.
-#[derive(Debug, Clone)]
-pub(crate) enum Place {
+#[derive(Debug, Clone, PartialEq)]
+enum Place {
     Stdout,
     Stderr,
-    File(Text),
+    /// A path, in which parameters may be named.
+    File(String),
 }
 
 /// How the value is found in it.
 #[derive(Debug, Clone)]
-pub(crate) enum How {
+enum How {
     LastNumber,
     Json(String, Vec<Step>),
     Regex(Regex),
 }
 
+impl PartialEq for How {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (How::LastNumber, How::LastNumber) => true,
+            (How::Json(_, a), How::Json(_, b)) => a == b,
+            (How::Regex(a), How::Regex(b)) => a.as_str() == b.as_str(),
+            _ => false,
+        }
+    }
+}
+
 /// A step of a JSON path.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Step {
+enum Step {
     Key(String),
     Index(usize),
 }
 
-impl Source {
-    pub(crate) fn parse(text: &str, space: &Space) -> Result<Source> {
+/// The last number of standard output.
+impl Default for Source {
+    fn default() -> Self {
+        Source(Kind::Text { place: Place::Stdout, how: How::LastNumber })
+    }
+}
+
+impl FromStr for Source {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Source> {
         let (place, how) = match text {
-            "time" => return Ok(Source::Time),
+            "time" => return Ok(Source(Kind::Time)),
             "last" | "stdout" => (Place::Stdout, ""),
             "stderr" => (Place::Stderr, ""),
             _ => {
@@ -63,8 +100,7 @@ impl Source {
                     if path.is_empty() {
                         return Err(Error::setting(format!("`{text}` names no file")));
                     }
-                    let place = format!("the path `{path}`");
-                    (Place::File(Text::parse(path, space, Unknown::Refuse, &place)?), how)
+                    (Place::File(path.to_string()), how)
                 } else {
                     (Place::Stdout, text)
                 }
@@ -84,15 +120,53 @@ impl Source {
                 )));
             }
         };
-        Ok(Source::Text { place, how })
+        Ok(Source(Kind::Text { place, how }))
+    }
+}
+
+/// As it is read.
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Kind::Text { place, how } = &self.0 else { return f.write_str("time") };
+        match (place, how) {
+            (Place::Stdout, How::LastNumber) => return f.write_str("last"),
+            (Place::Stdout, _) => {}
+            (Place::Stderr, How::LastNumber) => return f.write_str("stderr"),
+            (Place::Stderr, _) => f.write_str("stderr:")?,
+            (Place::File(path), How::LastNumber) => return write!(f, "file:{path}"),
+            (Place::File(path), _) => write!(f, "file:{path}:")?,
+        }
+        match how {
+            How::LastNumber => Ok(()),
+            How::Json(path, _) => write!(f, "json:{path}"),
+            How::Regex(regex) => write!(f, "regex:{regex}"),
+        }
+    }
+}
+
+serialized_as_text!(Source);
+
+/// A source whose file is named for each evaluation.
+#[derive(Debug, Clone)]
+pub(crate) struct Finder {
+    source: Source,
+    file: Option<Text>,
+}
+
+impl Finder {
+    pub(crate) fn new(source: &Source, space: &Space) -> Result<Finder> {
+        let file = match &source.0 {
+            Kind::Text { place: Place::File(path), .. } => {
+                Some(Text::parse(path, space, Unknown::Refuse, &format!("the path `{path}`"))?)
+            }
+            _ => None,
+        };
+        Ok(Finder { source: source.clone(), file })
     }
 
     /// The file that is read, if it is one.
     pub(crate) fn file(&self) -> Option<&Text> {
-        match self {
-            Source::Text { place: Place::File(path), .. } => Some(path),
-            _ => None,
-        }
+        self.file.as_ref()
     }
 
     /// The value that a run left, or the failure that it is. `read` gives a file's content.
@@ -102,16 +176,16 @@ impl Source {
         read: impl Fn(&Text) -> Result<String, String>,
     ) -> Result<f64, Outcome> {
         let unparseable = |what: String| Outcome::failure(FailureKind::Unparseable, what);
-        let value = match self {
-            Source::Time => finished.elapsed.as_secs_f64(),
-            Source::Text { place, how } => {
-                let (name, content) = match place {
-                    Place::Stdout => ("standard output", finished.stdout.as_str().into()),
-                    Place::Stderr => ("standard error", finished.stderr.as_str().into()),
-                    Place::File(path) => {
-                        let content = read(path).map_err(unparseable)?;
+        let value = match &self.source.0 {
+            Kind::Time => finished.elapsed.as_secs_f64(),
+            Kind::Text { place, how } => {
+                let (name, content) = match (place, &self.file) {
+                    (Place::Stderr, _) => ("standard error", finished.stderr.as_str().into()),
+                    (Place::File(_), Some(file)) => {
+                        let content = read(file).map_err(unparseable)?;
                         ("the result file", std::borrow::Cow::Owned(content))
                     }
+                    _ => ("standard output", finished.stdout.as_str().into()),
                 };
                 how.find(&content).map_err(|what| unparseable(format!("{what} in {name}")))?
             }
@@ -287,7 +361,7 @@ mod tests {
             elapsed: Duration::from_millis(1500),
         };
         let file = |_: &Text| Ok(r#"{"loss": 0.125}"#.to_string());
-        Source::parse(source, &space).unwrap().value(&finished, file)
+        Finder::new(&source.parse().unwrap(), &space).unwrap().value(&finished, file)
     }
 
     #[test]
@@ -342,9 +416,32 @@ mod tests {
     }
 
     #[test]
+    fn sources_are_written_as_they_are_read() {
+        for text in [
+            "last",
+            "time",
+            "json:a.b[2]",
+            "json:",
+            r"regex:loss=(\S+)",
+            "stderr",
+            "stderr:json:a",
+            "stderr:regex:a:b",
+            "file:{dir}/out.txt",
+            "file:a:b.json:json:loss",
+            "file:a:regex:x:json:",
+        ] {
+            let source: Source = text.parse().unwrap();
+            assert_eq!(source.to_string(), text);
+        }
+        assert_eq!("stdout:json:a".parse::<Source>(), "json:a".parse());
+        assert_eq!("last".parse(), Ok(Source::default()));
+    }
+
+    #[test]
     fn mistakes_are_named() {
         let space = Space::cube(1, 0.0, 1.0).unwrap();
-        let error = |text| Source::parse(text, &space).unwrap_err().to_string();
+        let finder = |text: &str| Finder::new(&text.parse()?, &space);
+        let error = |text| finder(text).unwrap_err().to_string();
         assert!(error("study.toml").contains("there are last, time, json:PATH"));
         assert!(error("json:a..b").contains("not a JSON path"));
         assert!(error("json:a[x]").contains("not a JSON path"));

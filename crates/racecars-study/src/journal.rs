@@ -372,7 +372,8 @@ mod tests {
     }
 
     fn plan_of_one() -> Plan {
-        Plan { space: Some(racecars::Space::cube(1, 0.0, 1.0).unwrap()), ..Plan::default() }
+        let settings = crate::Settings::parse("parameters = ['x=0:1']").unwrap();
+        Plan { started: 7, ..Plan::new(&settings, Path::new("/base"), None).unwrap() }
     }
 
     #[test]

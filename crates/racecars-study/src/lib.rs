@@ -26,27 +26,28 @@
 //! session, `journaled` writes it down, `runner` evaluates on workers. Results are shown by [`report`], [`watch`]
 //! and [`export`], which follow the journal by [`trace`] and touch nothing.
 
-mod budget;
 mod command;
-mod config;
 mod error;
 mod evaluate;
 pub mod export;
 mod extract;
 pub mod journal;
 mod journaled;
+mod known;
 mod lock;
 mod noise;
 mod orphans;
 mod outcome;
 mod parameter;
 mod plan;
+mod point;
 pub mod process;
 mod queue;
 mod record;
 pub mod report;
 mod runner;
 mod search;
+mod settings;
 mod study;
 mod summary;
 mod text;
@@ -54,14 +55,17 @@ pub mod trace;
 pub mod units;
 pub mod watch;
 
-pub use budget::Budget;
-pub use config::{EXAMPLE, Settings};
+pub use command::{TemplateFile, Variable};
 pub use error::{Error, ErrorKind, Result};
 pub use evaluate::DryRun;
+pub use extract::Source;
+pub use known::{Known, KnownPoints};
 pub use parameter::Parameter;
-pub use plan::{Aggregate, Keep, KnownPoint, Plan, Sync};
-pub use racecars::{Direction, Failure, FailureKind, Outcome, StopReason};
+pub use plan::{Aggregate, Keep, Plan, Sync};
+pub use point::NamedPoint;
+pub use racecars::{Budget, Direction, Failure, FailureKind, Outcome, StopReason};
 pub use record::{BestTrial, Totals};
 pub use runner::{Interrupt, Status};
+pub use settings::{AlgorithmSetting, EXAMPLE, Row, Settings, Takes};
 pub use study::{Asked, FOLDER, Study, Told};
 pub use summary::{BestKnown, Chosen, Summary};

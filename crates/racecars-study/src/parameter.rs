@@ -1,7 +1,9 @@
 //! Parameters as people write them: `x=0:10`, `n=1..64`, `lr=1e-5:1e-1:log`, `mode=a,b,c`.
 
 use crate::error::{Error, Result};
-use racecars::{Domain, Space, Value};
+use racecars::space::Entry;
+use racecars::{Domain, Scale, Space, Value};
+use std::fmt;
 use std::str::FromStr;
 
 /// One parameter, or an array of them: a name and what it may take.
@@ -50,6 +52,39 @@ impl Parameter {
         let (name, count) = read_name(name.trim())?;
         let domain = read_domain(&name, range.trim())?;
         Ok(Parameter { name, count, domain })
+    }
+
+    /// The parameter that an entry of a space was made from.
+    pub(crate) fn of(entry: &Entry) -> Parameter {
+        let (name, domain) = (entry.name().to_string(), entry.domain().clone());
+        Parameter { name, count: entry.array_len(), domain }
+    }
+}
+
+/// As it is read.
+impl fmt::Display for Parameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        if let Some(count) = self.count {
+            write!(f, "[{count}]")?;
+        }
+        let log = |scale: &Scale| if *scale == Scale::Log { ":log" } else { "" };
+        let joined = |values: &[Value], gap: &str| {
+            values.iter().map(Value::to_string).collect::<Vec<_>>().join(gap)
+        };
+        let number = |x: &f64| Value::from(*x);
+        match &self.domain {
+            Domain::Real { low, high, scale } => {
+                write!(f, "={}:{}{}", number(low), number(high), log(scale))
+            }
+            Domain::Integer { low, high, scale } => write!(f, "={low}..{high}{}", log(scale)),
+            Domain::Grid { low, high, step } => {
+                write!(f, "={}:{}:step={}", number(low), number(high), number(step))
+            }
+            Domain::Levels(values) => write!(f, "={}", joined(values, "<")),
+            Domain::Categorical(values) => write!(f, "={}", joined(values, ",")),
+            _ => f.write_str("=bool"),
+        }
     }
 }
 
@@ -120,6 +155,9 @@ fn read_domain(name: &str, range: &str) -> Result<Domain> {
     if matches!(range, "bool" | "boolean") {
         return Ok(Domain::Boolean);
     }
+    if range.starts_with('[') {
+        return refuse(format!("`{range}` is a list; choices are written like \"a,b,c\""));
+    }
     if range.contains('<') {
         return Ok(Domain::Levels(range.split('<').map(read_value).collect()));
     }
@@ -166,12 +204,14 @@ fn read_domain(name: &str, range: &str) -> Result<Domain> {
 /// Every `step`-th integer, as levels, so that they stay integers.
 fn read_integer_grid(name: &str, low: i64, high: i64, step: i64) -> Result<Domain> {
     /// Beyond this a grid of reals takes less memory than a list.
-    const MOST: i64 = 100_000;
+    const MAX_LEVELS: i64 = 100_000;
     let span = high.checked_sub(low).filter(|span| *span > 0 && span % step == 0);
     match span.map(|span| span / step) {
-        Some(steps) if steps < MOST => Ok(Domain::levels((0..=steps).map(|i| low + i * step))),
+        Some(steps) if steps < MAX_LEVELS => {
+            Ok(Domain::levels((0..=steps).map(|i| low + i * step)))
+        }
         Some(steps) => Err(Error::setting(format!(
-            "parameter `{name}`: {steps} steps; at most {MOST} are allowed for integers"
+            "parameter `{name}`: {steps} steps; at most {MAX_LEVELS} are allowed for integers"
         ))),
         None => Err(Error::setting(format!(
             "parameter `{name}`: {low}..{high} is not a whole number of steps of {step}"
@@ -180,7 +220,7 @@ fn read_integer_grid(name: &str, low: i64, high: i64, step: i64) -> Result<Domai
 }
 
 /// A choice: an integer or number if it reads as one and is written plainly, otherwise a word.
-fn read_value(text: &str) -> Value {
+pub(crate) fn read_value(text: &str) -> Value {
     let text = text.trim();
     if let Ok(integer) = text.parse::<i64>()
         && integer.to_string() == text
@@ -227,17 +267,35 @@ mod tests {
     }
 
     #[test]
+    fn parameters_are_written_as_they_are_read() {
+        for text in [
+            "x=0:10",
+            "lr=1e-5:0.1:log",
+            "g=0:1:step=0.1",
+            "n=1..64",
+            "k=1..64:log",
+            "mode=a,b,c",
+            "size=small<medium<large",
+            "flag=bool",
+            "w[5]=-1:1",
+        ] {
+            assert_eq!(text.parse::<Parameter>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
     fn mistakes_are_named() {
         assert!(error("x").contains("`x` has no range"));
         assert!(error("x=").contains("none of low:high"));
         assert!(error("x=1:0").contains("parameter `x`: low 1 is not below high 0"));
         assert!(error("x=0:1:lag").contains("`lag` is neither log nor step"));
-        assert!(error("x=0:1:log").contains("not positive, as a log scale needs"));
+        assert!(error("x=0:1:log").contains("not positive, as a log scale requires"));
         assert!(error("n=1..2.5").contains("not two integers"));
         assert!(error("n=0..10:step=3").contains("not a whole number of steps"));
         assert!(error("w[0]=0:1").contains("`0` is not a length"));
         assert!(error("2x=0:1").contains("a name is a letter"));
         assert!(error("seed=0:1").contains("stands for something else"));
+        assert!(error("m=[a, b]").contains("choices are written like"));
         assert!(error("m=a,a").contains("`m`: a is repeated"));
         assert!(error("x=0:inf").contains("not a finite number"));
         assert!(space(&[]).unwrap_err().to_string().contains("no parameters"));

@@ -1,21 +1,23 @@
-//! A study's settings, complete and checked: the first line of its journal.
+//! From settings to a [`Plan`] and back: what was given over what the study was begun with, checked.
 
-use crate::budget::Budget;
-use crate::config::Settings;
 use crate::error::{Error, Result};
+use crate::extract::Source;
+use crate::known::{Known, KnownPoints};
 use crate::outcome::Direction;
-use crate::parameter;
-use racecars::{Algorithm, Noise, Space, Workers};
-use serde::{Deserialize, Serialize};
+use crate::parameter::{self, Parameter};
+pub use crate::settings::Plan;
+use crate::settings::value::choices;
+use crate::settings::{Basis, Settings};
+use crate::text::command_line;
+use racecars::{Budget, Space};
+use serde::de::{Deserialize, Deserializer};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The journal format that this version writes.
 pub(crate) const VERSION: u32 = 1;
 
 /// When the journal is forced to disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sync {
     /// At least every 100 ms.
     #[default]
@@ -24,9 +26,10 @@ pub enum Sync {
     Always,
 }
 
+choices!(Sync { Periodic => "periodic", Always => "always" });
+
 /// Which evaluations' own folders are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Keep {
     /// None.
     None,
@@ -37,9 +40,10 @@ pub enum Keep {
     All,
 }
 
-/// What is made of repeated values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+choices!(Keep { None => "none", Failed => "failed", All => "all" });
+
+/// How repeated values are combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Aggregate {
     /// Their mean.
     #[default]
@@ -48,233 +52,109 @@ pub enum Aggregate {
     Median,
 }
 
-/// A point whose outcome is known before the study begins. The algorithm learns from it; it is not
-/// evaluated, and counts as no evaluation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct KnownPoint {
-    /// The values of the parameters, by name.
-    pub params: serde_json::Map<String, serde_json::Value>,
-    /// The outcome: `value`, `infeasible`, or `failed`.
-    #[serde(flatten)]
-    pub outcome: racecars::Outcome,
-}
-
-/// The complete settings of a study.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct Plan {
-    /// The format of the journal.
-    pub version: u32,
-    /// What is searched.
-    #[serde(with = "space_format")]
-    pub space: Option<Space>,
-    /// The algorithm's name.
-    pub algorithm: String,
-    /// The seed of the search.
-    pub seed: u64,
-    /// The number of evaluations; the algorithm plans with that of the study's first session.
-    pub budget: u64,
-    /// Which way is better.
-    pub direction: Direction,
-    /// Whether outcomes are told in the order asked.
-    pub deterministic: bool,
-    /// In deterministic mode: how many candidates may be out.
-    pub lookahead: u64,
-    /// How many evaluations run at once.
-    pub jobs: usize,
-    /// The program and its arguments; empty for a study that is evaluated by hand.
-    pub command: Vec<String>,
-    /// Whether a shell runs it.
-    pub shell: bool,
-    /// Variables for the program.
-    pub env: Vec<String>,
-    /// Whether it gets JSON on standard input.
-    pub stdin: bool,
-    /// Files that are filled in.
-    pub templates: Vec<String>,
-    /// Where the value is found.
-    pub objective: String,
-    /// Where values are found that must be at most 0.
-    pub constraints: Vec<String>,
-    /// How often each point is evaluated.
-    pub repeat: u32,
-    /// What is made of repeated values.
-    pub aggregate: Aggregate,
-    /// How often the leading points are evaluated again at the end.
-    pub confirm: u32,
-    /// Whether the program is noisy, for `auto`.
-    pub noise: Noise,
-    /// How many points are the leading ones.
-    pub leaders: usize,
-    /// The longest time of an evaluation, in seconds.
-    pub timeout: Option<f64>,
-    /// How often a failed evaluation is tried again.
-    pub retries: u32,
-    /// The most memory of an evaluation, in bytes.
-    pub memory: Option<u64>,
-    /// When the journal is forced to disk.
-    pub sync: Sync,
-    /// Which evaluations' folders are kept.
-    pub keep: Keep,
-    /// Stop at a value as good as this.
-    pub target: Option<f64>,
-    /// Stop a run after this many seconds.
-    pub time_limit: Option<f64>,
-    /// Stop after this many evaluations without an improvement.
-    pub patience: Option<u64>,
-    /// Points to evaluate first, by name.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub start: Vec<serde_json::Map<String, serde_json::Value>>,
-    /// Points whose outcome is known already.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub known: Vec<KnownPoint>,
-    /// The folder that commands and templates are relative to.
-    pub base: PathBuf,
-    /// When the study began, in milliseconds since 1970.
-    pub started: u64,
-}
-
-impl Default for Plan {
-    fn default() -> Self {
-        Plan {
-            version: VERSION,
-            space: None,
-            algorithm: Algorithm::default().name().to_string(),
-            seed: 0,
-            budget: 0,
-            direction: Direction::Minimize,
-            deterministic: false,
-            lookahead: 0,
-            jobs: std::thread::available_parallelism().map_or(1, usize::from),
-            command: Vec::new(),
-            shell: false,
-            env: Vec::new(),
-            stdin: false,
-            templates: Vec::new(),
-            objective: "last".to_string(),
-            constraints: Vec::new(),
-            repeat: 1,
-            aggregate: Aggregate::Mean,
-            confirm: 0,
-            noise: Noise::Detect,
-            leaders: 5,
-            timeout: None,
-            retries: 0,
-            memory: None,
-            sync: Sync::Periodic,
-            keep: Keep::Failed,
-            target: None,
-            time_limit: None,
-            patience: None,
-            start: Vec::new(),
-            known: Vec::new(),
-            base: PathBuf::new(),
-            started: 0,
-        }
-    }
-}
+choices!(Aggregate { Mean => "mean", Median => "median" });
 
 impl Plan {
-    /// The plan of these settings. What they leave open is as in `old`, the study's plan so far, or
-    /// as usual. `base` is the folder that commands are relative to.
+    /// The plan of these settings. What they leave open is as in `old`, the plan that the study has so
+    /// far, or the default. `base` is the folder that commands are relative to.
     pub fn new(settings: &Settings, base: &Path, old: Option<&Plan>) -> Result<Plan> {
-        let mut plan = old.cloned().unwrap_or_else(|| Plan {
-            base: base.to_path_buf(),
-            started: now(),
-            ..Plan::default()
-        });
-        if !settings.command.is_empty() {
-            plan.base = base.to_path_buf();
-        }
-        if !settings.parameters.is_empty() || plan.space.is_none() {
-            plan.space = Some(parameter::space(&settings.parameters)?);
-        }
-        macro_rules! take {
-            (values: $($value:ident)*; options: $($option:ident)*; lists: $($list:ident)*) => {
-                $(if let Some(value) = settings.$value.clone() { plan.$value = value; })*
-                $(if settings.$option.is_some() { plan.$option = settings.$option; })*
-                $(if !settings.$list.is_empty() { plan.$list = settings.$list.clone(); })*
-            };
-        }
-        take! {
-            values: algorithm seed deterministic jobs shell stdin repeat aggregate confirm noise
-                leaders retries sync keep;
-            options: memory target patience;
-            lists: command env templates constraints start known
-        }
-        (plan.direction, plan.objective) = match (&settings.minimize, &settings.maximize) {
+        let mut settings = settings.clone();
+        let space = match (&settings.parameters, old) {
+            (None, Some(old)) => old.space.clone(),
+            (given, _) => parameter::space(given.as_deref().unwrap_or_default())?,
+        };
+        let Some(old) = old else { return Plan::resolve(settings, space, base.into(), now()) };
+        let base = if settings.command.is_some() { base } else { &old.base };
+        // Known points are read once, when the study begins.
+        settings.known = None;
+        let settings = settings.over(old.settings(true));
+        Plan::resolve(settings, space, base.into(), old.started)
+    }
+
+    /// The plan of settings in which nothing is left open but what is to have its default.
+    fn resolve(mut settings: Settings, space: Space, base: PathBuf, started: u64) -> Result<Plan> {
+        let (direction, objective) = match (settings.minimize.take(), settings.maximize.take()) {
             (Some(_), Some(_)) => {
                 return Err(Error::setting(
                     "both minimize and maximize are given; there is one goal",
                 ));
             }
-            (Some(source), None) => (Direction::Minimize, source.clone()),
-            (None, Some(source)) => (Direction::Maximize, source.clone()),
-            (None, None) => (plan.direction, plan.objective),
+            (None, Some(source)) => (Direction::Maximize, source),
+            (source, None) => (Direction::Minimize, source.unwrap_or_default()),
         };
-        let seconds = |time: Duration| time.as_secs_f64();
-        plan.timeout = settings.timeout.map(seconds).or(plan.timeout);
-        plan.time_limit = settings.time_limit.map(seconds).or(plan.time_limit);
-        if settings.confirm.is_none() && old.is_none() && plan.repeat > 1 {
-            plan.confirm = plan.repeat;
-        }
-        let dimension = plan.space()?.dimension();
-        plan.budget = match (settings.budget, plan.budget) {
-            (Some(budget), _) => budget.evaluations(dimension),
-            (None, 0) => Budget::PerDimension(20.0).evaluations(dimension).max(100),
-            (None, budget) => budget,
+        let dimension = space.dimension();
+        let budget = match settings.budget {
+            Some(budget) => budget.evaluations(dimension),
+            None => Budget::PerDimension(20.0).evaluations(dimension).max(100),
         };
-        if plan.deterministic && plan.lookahead == 0 {
-            plan.lookahead = Workers::LOOKAHEAD as u64;
+        let mut known = Vec::new();
+        for points in settings.known.take().unwrap_or_default() {
+            for Known { point, outcome } in points.read()? {
+                let point = point.of_space(&space).map_err(|error| of_setting("known", error))?;
+                known.push(Known { point, outcome });
+            }
         }
-        plan.lookahead = settings.lookahead.unwrap_or(plan.lookahead);
-        plan.check()?;
+        let (algorithm, version) = (settings.configured()?, VERSION);
+        algorithm.takes(&space)?;
+        let basis =
+            Basis { version, space, algorithm, budget, direction, objective, known, base, started };
+        let mut plan = Plan::complete(basis, settings)?;
+        for point in &mut plan.start {
+            *point = point.of_space(&plan.space).map_err(|error| of_setting("start", error))?;
+        }
         Ok(plan)
     }
 
-    /// What is searched.
-    pub fn space(&self) -> Result<&Space> {
-        self.space.as_ref().ok_or_else(|| Error::journal("the study has no space"))
+    /// The settings that give this plan: all, or those that are needed to give it.
+    fn settings(&self, all: bool) -> Settings {
+        let mut settings = self.rows(all);
+        settings.parameters = Some(self.space.entries().iter().map(Parameter::of).collect());
+        settings.budget = Some(Budget::Evaluations(self.budget));
+        settings.algorithm = Some(self.algorithm.clone());
+        settings.gather();
+        let goal = Some(self.objective.clone());
+        match self.direction {
+            Direction::Minimize => settings.minimize = goal,
+            Direction::Maximize => settings.maximize = goal,
+        }
+        if !self.known.is_empty() {
+            let known = self.known.iter().cloned();
+            settings.known = Some(known.map(KnownPoints::Point).collect());
+        }
+        settings
     }
 
-    /// The algorithm.
-    pub fn algorithm(&self) -> Result<Algorithm> {
-        match (self.algorithm.parse()?, self.noise) {
-            (Algorithm::Auto(settings), noise) => Ok(Algorithm::Auto(settings.noise(noise))),
-            (algorithm, Noise::Detect) => Ok(algorithm),
-            (algorithm, _) => {
-                Err(Error::setting(format!("noise is a setting of auto, not of {algorithm}")))
-            }
-        }
+    /// The command that runs a study of this plan in the folder `study`, as a line for a shell. It is to be
+    /// run in [`Plan::base`].
+    ///
+    /// ```
+    /// use racecars_study::{Plan, Settings};
+    /// use std::path::Path;
+    ///
+    /// let settings = Settings::parse(r#"
+    ///     command = ["./sim", "{x}"]
+    ///     repeat = 3
+    ///     confirm = 0
+    ///     jobs = 2
+    ///     [parameters]
+    ///     x = "0:10"
+    /// "#)?;
+    /// assert_eq!(
+    ///     Plan::new(&settings, Path::new("."), None)?.command_line(Path::new("s")),
+    ///     "racecars run -p x=0:10 --budget 100 --jobs 2 --minimize last --repeat 3 --confirm 0 \
+    ///      --algorithm auto --seed 0 --study s -- ./sim '{x}'"
+    /// );
+    /// # Ok::<(), racecars_study::Error>(())
+    /// ```
+    pub fn command_line(&self, study: &Path) -> String {
+        let mut settings = self.settings(false);
+        settings.study = Some(study.to_path_buf());
+        let words = ["racecars", "run"].map(String::from).into_iter().chain(settings.words());
+        command_line(&words.collect::<Vec<_>>())
     }
 
-    fn check(&self) -> Result<()> {
-        self.algorithm()?;
-        for (name, number) in [
-            ("jobs", self.jobs as u64),
-            ("repeat", self.repeat.into()),
-            ("leaders", self.leaders as u64),
-            ("budget", self.budget),
-        ] {
-            if number == 0 {
-                return Err(Error::setting(format!("{name} is 0; at least 1 is needed")));
-            }
-        }
-        if self.deterministic && self.lookahead == 0 {
-            return Err(Error::setting("lookahead is 0; at least 1 is needed"));
-        }
-        if self.patience == Some(0) {
-            return Err(Error::setting("patience is 0; at least 1 is needed"));
-        }
-        if self.target.is_some_and(|target| !target.is_finite()) {
-            return Err(Error::setting("the target is not a finite number"));
-        }
-        Ok(())
-    }
-
-    /// Refuses to go on with a study under settings that would make it another one. Free to change
-    /// are the budget (not below the first), jobs, limits, retries, and what concerns files.
+    /// Refuses to resume a study under settings that would make it another one. The budget may change, but
+    /// not below the first, and so may the rows of the table that say so.
     pub(crate) fn check_continues(&self, old: &Plan, folder: &Path) -> Result<()> {
         if old.version != VERSION {
             return Err(Error::journal(format!(
@@ -282,36 +162,26 @@ impl Plan {
                 old.version
             )));
         }
-        let free = [
-            "budget",
-            "jobs",
-            "timeout",
-            "retries",
-            "memory",
-            "sync",
-            "keep",
-            "target",
-            "time_limit",
-            "patience",
-            "base",
-            "started",
-        ];
-        let (ours, theirs) = (as_map(self)?, as_map(old)?);
-        for (key, value) in &ours {
-            let was = theirs.get(key).unwrap_or(&serde_json::Value::Null);
-            if key == "space" && value != was {
-                let difference = parameters_differ(self.space()?, old.space()?);
-                return Err(Error::setting(format!(
-                    "{difference} in the study in {}. {ADVICE}",
-                    folder.display()
-                )));
-            }
-            if value != was && !free.contains(&key.as_str()) {
-                return Err(Error::setting(format!(
-                    "{key} is {value}, but the study in {} was begun with {was}. {ADVICE}",
-                    folder.display()
-                )));
-            }
+        let folder = folder.display();
+        if self.space != old.space {
+            let difference = parameters_differ(&self.space, &old.space);
+            return Err(Error::setting(format!("{difference} in the study in {folder}. {ADVICE}")));
+        }
+        let goal = |plan: &Plan| match plan.direction {
+            Direction::Minimize => format!("to minimize {}", plan.objective),
+            Direction::Maximize => format!("to maximize {}", plan.objective),
+        };
+        let changed = if self.algorithm != old.algorithm {
+            Some(("algorithm", self.algorithm.to_string(), old.algorithm.to_string()))
+        } else if goal(self) != goal(old) {
+            Some(("the goal", goal(self), goal(old)))
+        } else {
+            self.changed_row(old)
+        };
+        if let Some((name, ours, theirs)) = changed {
+            return Err(Error::setting(format!(
+                "{name} is {ours}, but the study in {folder} was begun with {theirs}. {ADVICE}"
+            )));
         }
         if self.budget < old.budget {
             return Err(Error::setting(format!(
@@ -321,6 +191,44 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+/// Reads what is written, and the plans of journals that have `noise` beside the algorithm.
+impl<'de> Deserialize<'de> for Plan {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(serde::Deserialize)]
+        struct Written {
+            version: Option<u32>,
+            space: Space,
+            #[serde(default)]
+            direction: Direction,
+            #[serde(default)]
+            objective: Option<String>,
+            #[serde(default)]
+            base: PathBuf,
+            #[serde(default)]
+            started: u64,
+            #[serde(flatten)]
+            rows: serde_json::Map<String, serde_json::Value>,
+        }
+        let refuse = |error: Error| serde::de::Error::custom(error);
+        let written = Written::deserialize(deserializer)?;
+        let mut settings = Settings::of_journal(written.rows).map_err(refuse)?;
+        let objective = written.objective.as_deref().map(str::parse::<Source>);
+        let objective = objective.transpose().map_err(refuse)?;
+        match written.direction {
+            Direction::Minimize => settings.minimize = objective,
+            Direction::Maximize => settings.maximize = Some(objective.unwrap_or_default()),
+        }
+        let plan = Plan::resolve(settings, written.space, written.base, written.started);
+        let version = written.version.unwrap_or(VERSION);
+        Ok(Plan { version, ..plan.map_err(refuse)? })
+    }
+}
+
+/// The error with the setting that it is of.
+fn of_setting(name: &str, error: Error) -> Error {
+    Error::setting(format!("{name}: {error}"))
 }
 
 const ADVICE: &str =
@@ -346,36 +254,10 @@ fn parameters_differ(ours: &Space, theirs: &Space) -> String {
     }
 }
 
-fn as_map(plan: &Plan) -> Result<serde_json::Map<String, serde_json::Value>> {
-    match serde_json::to_value(plan) {
-        Ok(serde_json::Value::Object(map)) => Ok(map),
-        other => Err(Error::journal(format!("the settings cannot be written: {other:?}"))),
-    }
-}
-
 /// Milliseconds since 1970.
 pub(crate) fn now() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as u64)
-}
-
-/// A space in place, not wrapped as an option.
-mod space_format {
-    use racecars::Space;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(
-        space: &Option<Space>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        space.serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<Space>, D::Error> {
-        Space::deserialize(deserializer).map(Some)
-    }
 }
 
 #[cfg(test)]
@@ -383,7 +265,8 @@ mod tests {
     use super::*;
 
     fn settings(more: &str) -> Settings {
-        Settings::parse(&format!("{more}\n[parameters]\nx = '0:10'\nn = '1..9'")).unwrap()
+        let parameters = Settings::parse("[parameters]\nx = '0:10'\nn = '1..9'").unwrap();
+        Settings::parse(more).unwrap().over(parameters)
     }
 
     fn plan(more: &str) -> Result<Plan> {
@@ -392,18 +275,79 @@ mod tests {
 
     #[test]
     fn a_plan_survives_the_journal() {
-        let plan = plan("maximize = 'json:a'\ntimeout = 3\ndeterministic = true").unwrap();
+        let plan = plan(
+            "maximize = 'json:a'\ntimeout = 3\nmemory = '2G'\ndeterministic = true\nnoise = 'no'\n\
+             start = ['n=2,x=1']\nknown = [{params = {x = 1, n = 2}, value = 3}]\n\
+             env = ['*']\ntemplates = ['a.in']\nconstraints = ['stderr']",
+        )
+        .unwrap();
         let text = serde_json::to_string(&plan).unwrap();
         assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
-        assert!(text.contains(r#""direction":"maximize""#) && text.contains(r#""lookahead":8"#));
+        for part in [
+            r#""direction":"maximize","objective":"json:a""#,
+            r#""algorithm":"auto(noise=no)""#,
+            r#""lookahead":8"#,
+            r#""timeout":3.0"#,
+            r#""memory":2147483648"#,
+            r#""time_limit":null"#,
+            r#""start":[{"x":1.0,"n":2}]"#,
+            r#""known":[{"params":{"x":1.0,"n":2},"value":3.0}]"#,
+            r#""constraints":["stderr"]"#,
+        ] {
+            assert!(text.contains(part), "no {part} in {text}");
+        }
         assert_eq!(plan.budget, 100);
     }
 
     #[test]
+    fn journals_from_before_are_read() {
+        let text = r#"{"version":1,"space":{"coordinates":[{"name":"x","type":"real","low":0.0,"high":10.0}]},
+            "algorithm":"auto","seed":7,"budget":60,"direction":"maximize","deterministic":true,
+            "lookahead":4,"jobs":2,"command":["./sim","{x}"],"shell":false,"env":["*","A={x}"],
+            "stdin":false,"templates":[],"objective":"json:a.b","constraints":["stderr"],"repeat":3,
+            "aggregate":"median","confirm":0,"noise":"yes","leaders":5,"timeout":1.5,"retries":2,
+            "memory":1024,"sync":"always","keep":"all","target":null,"time_limit":null,
+            "base":"/work","started":17}"#;
+        let plan: Plan = serde_json::from_str(text).unwrap();
+        assert_eq!(plan.algorithm.to_string(), "auto(noise=yes)");
+        assert_eq!((plan.repeat, plan.confirm, plan.lookahead), (3, 0, 4));
+        assert_eq!(
+            (plan.direction, plan.objective.to_string()),
+            (Direction::Maximize, "json:a.b".into())
+        );
+        assert_eq!(plan.timeout.map(|time| time.seconds()), Some(1.5));
+        assert_eq!((plan.patience, plan.start.len(), plan.started), (None, 0, 17));
+        assert_eq!(plan.base, Path::new("/work"));
+        let short = r#"{"version":1,"space":{"coordinates":[]}}"#;
+        assert!(serde_json::from_str::<Plan>(short).is_err());
+        let error = serde_json::from_str::<Plan>(&text.replace("\"auto\"", "\"magic\""));
+        assert!(error.unwrap_err().to_string().contains("algorithm `magic` is not one of"));
+    }
+
+    #[test]
     fn what_is_left_open_stays_as_it_was() {
-        let old = plan("repeat = 3\nseed = 7\nmaximize = 'time'").unwrap();
+        let old = plan("repeat = 3\nseed = 7\nmaximize = 'time'\nset = {noise = 'yes'}").unwrap();
         assert_eq!(old.confirm, 3);
         let new = Plan::new(&Settings::default(), Path::new("/elsewhere"), Some(&old)).unwrap();
+        assert_eq!(new, old);
+        let same = Settings::parse("algorithm = 'auto'").unwrap();
+        assert_eq!(Plan::new(&same, Path::new("/elsewhere"), Some(&old)).unwrap(), old);
+        let limited = plan("timeout = 5\npatience = 9").unwrap();
+        let lifted = Settings::parse("timeout = 'none'").unwrap();
+        let lifted = Plan::new(&lifted, Path::new("/base"), Some(&limited)).unwrap();
+        assert_eq!((lifted.timeout, lifted.patience), (None, Some(9)));
+    }
+
+    #[test]
+    fn known_points_are_read_when_the_study_begins() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("known.jsonl");
+        std::fs::write(&path, "{\"params\":{\"n\":2,\"x\":1},\"failed\":\"oh\"}\n").unwrap();
+        let settings = settings("known = 'known.jsonl'").relative_to(folder.path());
+        let old = Plan::new(&settings, Path::new("/base"), None).unwrap();
+        assert_eq!(old.known[0].point.to_string(), "x=1,n=2");
+        std::fs::remove_file(&path).unwrap();
+        let new = Plan::new(&settings, Path::new("/base"), Some(&old)).unwrap();
         assert_eq!(new, old);
     }
 
@@ -414,11 +358,15 @@ mod tests {
             let new = Plan::new(&settings(more), Path::new("/base"), Some(&old))?;
             new.check_continues(&old, Path::new("s"))
         };
-        assert_eq!(go_on("budget = 200\njobs = 64\ntimeout = 5\nretries = 2"), Ok(()));
+        let free = "budget = 200\njobs = 64\ntimeout = 5\nretries = 2\npatience = 3\nkeep = 'all'";
+        assert_eq!(go_on(free), Ok(()));
         let error = |more| go_on(more).unwrap_err().to_string();
         assert!(error("seed = 8").starts_with("seed is 8, but the study in s was begun with 7."));
         assert!(error("budget = 50").contains("can only be made larger"));
-        assert!(error("command = 'other'").starts_with("command is"));
+        assert!(error("command = 'other'").starts_with("command is other, but"));
+        assert!(error("noise = 'no'").starts_with("algorithm is auto(noise=no), but"));
+        assert!(error("maximize = 'time'").starts_with("the goal is to maximize time, but"));
+        assert!(error("start = ['x=1,n=1']").starts_with("start is x=1,n=1, but"));
         let space = Settings::parse("[parameters]\nx = '0:11'").unwrap();
         let new = Plan::new(&space, Path::new("/base"), Some(&old)).unwrap();
         let error = new.check_continues(&old, Path::new("s")).unwrap_err().to_string();
@@ -428,9 +376,16 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         let error = |more| plan(more).unwrap_err().to_string();
-        assert!(error("jobs = 0").contains("jobs is 0"));
-        assert!(error("algorithm = 'magic'").contains("`magic` is not one of auto"));
+        assert_eq!(error("jobs = 0"), "jobs is 0; at least 1 is needed");
+        assert_eq!(error("patience = 0"), "patience is 0; at least 1 is needed");
         assert!(error("minimize = 'time'\nmaximize = 'time'").contains("both"));
         assert!(error("deterministic = true\nlookahead = 0").contains("lookahead is 0"));
+        assert!(error("algorithm = 'zo-adam'").contains("`n` is discrete"));
+        assert_eq!(error("start = ['x=1']"), "start: `x=1`: parameter `n` is missing");
+        assert!(error("known = 'none'").contains("cannot read the known points none"));
+        assert_eq!(
+            Plan::new(&Settings::default(), Path::new(""), None).unwrap_err().to_string()[..13],
+            *"no parameters"
+        );
     }
 }

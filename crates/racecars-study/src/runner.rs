@@ -9,6 +9,7 @@ use crate::outcome::Outcome;
 use crate::plan::now;
 use crate::queue::Queue;
 use crate::search::Step;
+use crate::units::Time;
 use racecars::StopReason;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -111,7 +112,7 @@ pub(crate) fn run(
     };
     let most = plan.budget.max(u64::from(plan.confirm) * plan.leaders as u64);
     let jobs = jobs.min(usize::try_from(most).unwrap_or(usize::MAX));
-    let limit = plan.time_limit.map(Duration::from_secs_f64);
+    let limit = plan.time_limit.map(Time::duration);
     let (to_workers, from_workers) = (Queue::new(), Queue::new());
     std::thread::scope(|scope| {
         for worker in 0..jobs {

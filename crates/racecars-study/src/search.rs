@@ -6,9 +6,7 @@
 use crate::error::{Error, Result};
 use crate::noise::Leader;
 use crate::plan::Plan;
-use crate::trace;
-use racecars::{Next, Order, Outcome, Session, Space, StopReason, StopRules, Trial};
-use serde_json::value::to_raw_value;
+use racecars::{Next, Order, Outcome, Session, StopReason, StopRules, Trial};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -35,21 +33,17 @@ impl Search {
     /// The search of a study that has just begun, without stop rules. The algorithm plans with this
     /// plan's budget, also when the study is extended.
     pub(crate) fn new(plan: &Plan) -> Result<Search> {
-        let space = plan.space()?;
-        let optimizer = plan.algorithm()?.optimizer(space, Some(plan.budget), plan.seed)?;
+        let space = &plan.space;
+        let optimizer = plan.algorithm.optimizer(space, Some(plan.budget), plan.seed)?;
         let mut session = Session::new(optimizer, plan.direction);
         if plan.deterministic {
             session.set_order(Order::InOrder { lookahead: plan.lookahead })?;
         }
-        for (i, known) in plan.known.iter().enumerate() {
-            let point = encoded(space, &known.params)
-                .map_err(|what| Error::setting(format!("known point {}: {what}", i + 1)))?;
-            session.known(point, known.outcome.clone())?;
+        for known in &plan.known {
+            session.known(known.point.encode(space)?, known.outcome.clone())?;
         }
-        for (i, params) in plan.start.iter().enumerate() {
-            let point = encoded(space, params)
-                .map_err(|what| Error::setting(format!("start point {}: {what}", i + 1)))?;
-            session.start(point)?;
+        for point in &plan.start {
+            session.start(point.encode(space)?)?;
         }
         Ok(Search { session, out: BTreeMap::new() })
     }
@@ -153,13 +147,4 @@ impl Search {
         let (point, value) = (optimizer.best()?.point.to_vec(), self.session.value()?);
         Some((Leader { trial, value, point }, value))
     }
-}
-
-/// The encoded point of parameters by name.
-fn encoded(
-    space: &Space,
-    params: &serde_json::Map<String, serde_json::Value>,
-) -> Result<Vec<f64>, String> {
-    let raw = to_raw_value(params).map_err(|error| error.to_string())?;
-    trace::encode(space, &raw)
 }

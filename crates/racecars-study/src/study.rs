@@ -1,20 +1,20 @@
 //! A study: open it, run it, or ask and tell from outside.
 
 use crate::command::Task;
-use crate::config::Settings;
 use crate::error::{Error, ErrorKind, Result};
 use crate::evaluate::{DryRun, Evaluator};
 use crate::journal::{self, Tell};
 use crate::journaled::JournaledSearch;
+use crate::known;
 use crate::lock::Lock;
 use crate::orphans;
-use crate::outcome::{FailureKind, Outcome};
 use crate::plan::{Plan, now};
 use crate::record::{BestTrial, Totals};
 use crate::runner::{self, Interrupt, Status};
 use crate::search::{Search, Step};
+use crate::settings::Settings;
 use crate::summary::{BestKnown, Chosen, Summary};
-use racecars::StopReason;
+use racecars::{Outcome, StopReason};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -220,7 +220,7 @@ impl Study {
             repeats: record.counts.repeats,
             seconds: elapsed.as_secs_f64(),
             direction: self.plan().direction,
-            algorithm: self.plan().algorithm.clone(),
+            algorithm: self.plan().algorithm.to_string(),
             seed: self.plan().seed,
             best,
             recommended,
@@ -267,19 +267,8 @@ impl Study {
     /// Tells the outcome of a point.
     pub fn tell(&mut self, told: &Told) -> Result<()> {
         let trial = told.trial.ok_or_else(|| Error::setting("`trial` is missing"))?;
-        let outcome = match (told.value, told.infeasible, &told.failed) {
-            (None, None, Some(why)) => Outcome::failure(FailureKind::Reported, why),
-            (value, Some(infeasible), None) if infeasible > 0.0 && infeasible.is_finite() => {
-                Outcome::Infeasible { violation: infeasible, value }
-            }
-            (Some(value), Some(0.0) | None, None) if value.is_finite() => Outcome::from(value),
-            _ => {
-                return Err(Error::setting(format!(
-                    "trial {trial}: tell one of value (a finite number), infeasible (the violation, \
-                     above 0, with or without a value) and failed (the reason, without a value)"
-                )));
-            }
-        };
+        let outcome = known::outcome(told.value, told.infeasible, told.failed.as_deref())
+            .map_err(|what| Error::setting(format!("trial {trial}: {what}")))?;
         self.search.tell(&Tell {
             trial,
             outcome,

@@ -89,7 +89,7 @@ impl Reader {
         };
         let first: First<'_> = serde_json::from_slice(&line).map_err(|error| refuse(&error))?;
         let plan: Plan = serde_json::from_str(first.study.get()).map_err(|error| refuse(&error))?;
-        let space = plan.space().map_err(|error| refuse(&error))?.clone();
+        let space = plan.space.clone();
         let (offset, header) = (line.len() as u64, first.study.to_owned());
         let damaged = Vec::new();
         Ok(Some(Reader { path, file, offset, number: 1, line, plan, space, header, damaged }))

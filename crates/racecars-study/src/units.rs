@@ -1,6 +1,8 @@
 //! Durations and amounts of memory as people write them.
 
-use serde::{Deserialize, Deserializer};
+use serde::Serialize;
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Reads `60s`, `500ms`, `5m`, `2h`, `1h30m` or a plain number of seconds.
@@ -17,17 +19,17 @@ use std::time::Duration;
 /// );
 /// ```
 pub fn duration(text: &str) -> Result<Duration, String> {
+    seconds(text).map(Duration::from_secs_f64)
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
     let wrong = || format!("`{text}` is not a positive time such as 60s, 500ms, 5m, 2h or 1h30m");
     let seconds = match text.trim().parse::<f64>() {
         Ok(seconds) => seconds,
         Err(_) => sum_of_parts(text.trim()).ok_or_else(wrong)?,
     };
     // A century is more than anyone waits, and far from what overflows.
-    if seconds > 0.0 && seconds < 3.2e9 {
-        Ok(Duration::from_secs_f64(seconds))
-    } else {
-        Err(wrong())
-    }
+    if seconds > 0.0 && seconds < 3.2e9 { Ok(seconds) } else { Err(wrong()) }
 }
 
 fn sum_of_parts(mut text: &str) -> Option<f64> {
@@ -86,24 +88,70 @@ pub fn show(duration: Duration) -> String {
     }
 }
 
-/// A text, or a number taken as one: in a study file `timeout = 60` means the same as `"60"`.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Text(pub(crate) String);
+/// A time as [`duration`] reads it, such as `60s`. The journal has it in seconds.
+///
+/// ```
+/// use racecars_study::units::Time;
+///
+/// let time: Time = "1m30s".parse()?;
+/// assert_eq!((time.seconds(), time.to_string().as_str()), (90.0, "90s"));
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize)]
+pub struct Time(f64);
 
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged, expecting = "a number or a text")]
-        enum Either {
-            Integer(i64),
-            Real(f64),
-            Text(String),
+impl Time {
+    /// In seconds.
+    pub fn seconds(self) -> f64 {
+        self.0
+    }
+
+    /// As a duration.
+    pub fn duration(self) -> Duration {
+        Duration::from_secs_f64(self.0)
+    }
+}
+
+impl FromStr for Time {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        seconds(text).map(Time)
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}s", self.0)
+    }
+}
+
+/// An amount of memory as [`bytes`] reads it, such as `2G`. The journal has it in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Memory(u64);
+
+impl Memory {
+    /// In bytes.
+    pub fn bytes(self) -> u64 {
+        self.0
+    }
+}
+
+impl FromStr for Memory {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        bytes(text).map(Memory)
+    }
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            bytes if bytes % (1 << 30) == 0 => write!(f, "{}G", bytes >> 30),
+            bytes if bytes % (1 << 20) == 0 => write!(f, "{}M", bytes >> 20),
+            bytes => write!(f, "{bytes}"),
         }
-        Ok(Text(match Either::deserialize(deserializer)? {
-            Either::Integer(number) => number.to_string(),
-            Either::Real(number) => number.to_string(),
-            Either::Text(text) => text,
-        }))
     }
 }
 
@@ -126,6 +174,12 @@ mod tests {
         assert_eq!(bytes("4096"), Ok(4096));
         for wrong in ["", "G", "-1G", "0", "nan", "1Q", "1e30"] {
             assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+        for text in ["60s", "0.25s", "3199999999.5s"] {
+            assert_eq!(text.parse::<Time>().unwrap().to_string(), text);
+        }
+        for text in ["2G", "1536M", "1025"] {
+            assert_eq!(text.parse::<Memory>().unwrap().to_string(), text);
         }
         let shown = [120, 42_000, 185_000, 8_040_000].map(|ms| show(Duration::from_millis(ms)));
         assert_eq!(shown, ["0.12 s", "42 s", "3m05s", "2h14m"]);

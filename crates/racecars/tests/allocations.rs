@@ -1,4 +1,4 @@
-//! In the long run, asking and telling allocate nothing: points go round in the same buffers.
+//! In steady state, asking and telling allocate nothing: buffers of points are reused.
 #![allow(unsafe_code, clippy::unwrap_used)]
 
 use racecars::{
@@ -9,20 +9,20 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The system's allocator, counting what each thread asks of it.
-struct Counting;
+/// The system allocator, with a count of allocations per thread.
+struct CountingAllocator;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
 fn count_one() {
-    // Fails only while the thread ends.
+    // Fails only while the thread is being destroyed.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
-// SAFETY: every call is passed on to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
+// SAFETY: every call is forwarded unchanged to the system allocator.
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count_one();
         unsafe { System.alloc(layout) }
@@ -39,13 +39,13 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn allocations() -> u64 {
     ALLOCATIONS.with(Cell::get)
 }
 
-/// Keeps `workers` candidates out: whenever one is told, the next is asked.
+/// Keeps `workers` candidates pending: whenever one is told, the next is asked.
 fn run(optimizer: &mut dyn Optimizer, out: &mut VecDeque<Candidate>, workers: usize, steps: usize) {
     for _ in 0..steps {
         while out.len() < workers {
@@ -64,7 +64,7 @@ fn assert_steady(algorithm: &Algorithm, workers: usize) {
     run(&mut *optimizer, &mut out, workers, 2000);
     let before = allocations();
     run(&mut *optimizer, &mut out, workers, 5000);
-    assert_eq!(allocations() - before, 0, "{algorithm}, {workers} candidates out");
+    assert_eq!(allocations() - before, 0, "{algorithm}, {workers} pending candidates");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn steady_random_search_allocates_nothing() {
 }
 
 #[test]
-fn many_candidates_out_allocate_nothing_either() {
+fn many_pending_candidates_allocate_nothing() {
     assert_steady(&Algorithm::sracos(), 8);
     assert_steady(&Algorithm::race_cars(), 8);
     assert_steady(&Algorithm::random(), 8);

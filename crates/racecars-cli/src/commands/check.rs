@@ -47,7 +47,7 @@ impl CheckCommand {
 }
 
 fn show(plan: &Plan, dry_run: &DryRun) -> anyhow::Result<()> {
-    let space = plan.space()?;
+    let space = &plan.space;
     let points = match space.cardinality() {
         Some(points) => format!("{points} points"),
         None => "endless points".to_string(),

@@ -120,7 +120,7 @@ fn run_study(
     folder: &Path,
 ) -> racecars_study::Result<()> {
     let mut settings = Settings::parse("minimize = 'time'\n[parameters]\nx = '0:1'")?;
-    settings.command = vec![program.to_string(), "{x}".to_string()];
+    settings.command = Some(vec![program.to_string(), "{x}".to_string()]);
     settings.jobs = Some(jobs);
     settings.budget = Some(Budget::Evaluations(evaluations));
     let mut study = Study::open(folder, &settings, Path::new("."))?;

@@ -138,7 +138,7 @@ fn study(digest: &Digest) -> Value {
         "dimension": digest.space.dimension(),
         "version": env!("CARGO_PKG_VERSION"),
         "base": plan.base,
-        "run": reproduce::run(plan, &digest.space, &digest.name),
+        "run": reproduce::run(plan, &digest.name),
         "continue": reproduce::go_on(&digest.folder),
     })
 }

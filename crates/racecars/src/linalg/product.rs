@@ -92,8 +92,8 @@ fn tile<const R: usize, const C: usize>(left: [&[f64]; R], right: [&[f64]; C]) -
     })
 }
 
-/// The loop of [`tile`], apart so that the sums stay in registers.
-#[inline]
+/// The loop of [`tile`]: never inlined, so that the sums stay in registers whatever is around it.
+#[inline(never)]
 fn partial_sums<const R: usize, const C: usize>(
     left: [&[f64]; R],
     right: [&[f64]; C],

@@ -5,7 +5,7 @@
 //!
 //! A departure: the tutorial factorizes C = B D² B^T. Its draws y = B D z have the same distribution
 //! as ours, y = A z, and y^T C^-1 y is the same. Only p_sigma differs: eq. (43) becomes a sum of
-//! A^-1 <y>_w instead of C^(-1/2) <y>_w. Both are standard normal under neutral selection, and perform
+//! `A^-1 <y>_w` instead of `C^(-1/2) <y>_w`. Both are standard normal under neutral selection, and perform
 //! equally well (Krause, Arbones and Igel, "CMA-ES with optimal covariance update and storage
 //! complexity", 2016). A factorization costs n³/3 operations, an eigendecomposition about 9 n³, and a
 //! product with a triangular matrix half of one with a square matrix.
@@ -163,9 +163,8 @@ impl Covariance {
     pub(super) fn refresh(&mut self, gap: u64, work: &mut Workspace) -> Result<(), Degenerate> {
         match self {
             Covariance::Full(full) if full.stale >= gap => full.factorize(work),
-            Covariance::Full(_) => Ok(()),
-            Covariance::Diagonal(variances) => {
-                let is_sound = variances.iter().all(|variance| is_positive(*variance));
+            _ => {
+                let is_sound = (0..self.dimension()).all(|i| is_positive(self.variance(i)));
                 if is_sound { Ok(()) } else { Err(Degenerate) }
             }
         }
