@@ -588,6 +588,12 @@ impl Session {
         self.incoming.iter().flatten().map(|(trial, _)| trial)
     }
 
+    /// The candidates to be evaluated before the optimizer is asked: start points, and what a
+    /// [resumed](Session::resume) session had out.
+    pub fn queued(&self) -> impl Iterator<Item = &Candidate> {
+        self.queue.iter()
+    }
+
     /// The optimizer, whose values are in its own sense: smaller is better.
     pub fn optimizer(&self) -> &dyn Optimizer {
         &*self.optimizer
