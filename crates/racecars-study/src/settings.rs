@@ -70,7 +70,7 @@ settings! {
     memory: Option<Memory> = None; row("SIZE").changes();
     /// Minimize this value. last: the last number on the last line of standard output; `json:a.b[0]`;
     /// `regex:loss=(\S+)`; time: the run time; stderr; file:PATH; stderr and file:PATH may be followed by
-    /// :json:.. or :regex:...
+    /// :json:PATH or :regex:RE.
     minimize: Source; row("VALUE").bare("last").default("last");
     /// Maximize this value, found as with --minimize.
     maximize: Source; row("VALUE").bare("last").excludes("minimize");
@@ -80,7 +80,7 @@ settings! {
     env: Vec<Variable> = Vec::new(); row("NAME=TEXT").bare("*");
     /// Pass the parameters as JSON on standard input.
     stdin: bool = false; row("");
-    /// Fill in the {name}s of this file for each evaluation, which runs in a folder of its own.
+    /// Fill in {name} in this file for each evaluation, which runs in a folder of its own.
     templates: Vec<TemplateFile> = Vec::new(); row("FILE[=TARGET]").flag("template");
     /// Run the command with `sh -c`; values are quoted.
     shell: bool = false; row("");
@@ -94,16 +94,16 @@ settings! {
         row("K").default("the value of --repeat if that is above 1, otherwise 0");
     /// Number of leading points.
     leaders: usize = 5, leaders > 0 => "at least 1"; row("M");
-    /// The algorithm, by name; `racecars algorithms` lists them.
-    algorithm: Algorithm; row("A").default("auto").always_written();
-    /// A setting of the algorithm, such as population=40; `racecars algorithms` lists them. May be given
-    /// several times.
+    /// The algorithm.
+    algorithm: Algorithm; row("A").examples(Algorithm::NAMES).default("auto").always_written();
+    /// A setting of the algorithm, such as population=40; `racecars algorithms` lists them. May be
+    /// given several times.
     set: Vec<AlgorithmSetting>; row("NAME=VALUE");
     /// Short for --set noise=..: whether the objective is noisy. Then `auto` re-evaluates points that may
     /// look better only by chance. detect: find out by evaluating the first point twice, unless
     /// parameters are discrete.
     noise: Noise; row("NOISE").default("detect");
-    /// Seed of the search, and of the {seed}s of evaluations.
+    /// Seed of the search, and of {seed} in commands.
     seed: u64 = 0; row("S").always_written();
     /// Tell outcomes to the algorithm in the order asked: the same seed then gives the same run on any
     /// number of jobs and after any interruption.
@@ -111,7 +111,7 @@ settings! {
     /// With --deterministic: number of points that may be evaluated at once. The run depends on it.
     lookahead: u64 = if deterministic { Workers::LOOKAHEAD as u64 } else { 0 },
         !deterministic || lookahead > 0 => "at least 1"; row("L").default("8");
-    /// A point that is evaluated first: x=1,mode=a,w=[1,2,3]; may be given several times.
+    /// A point that is evaluated first: `x=1,mode=a,w=[1,2,3]`; may be given several times.
     start: Vec<NamedPoint> = Vec::new(); row("POINT");
     /// A file of points whose values are known when the study begins, with a line of JSON for each:
     /// {"params": {"x": 1}, "value": 2.5}, or "infeasible": 0.5 (the violation), or "failed": "why".

@@ -26,6 +26,7 @@ use anyhow::bail;
 use clap::Args;
 use racecars::Algorithm;
 use racecars_lab::trials::TrialProgress;
+use racecars_study::AlgorithmSetting;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -33,8 +34,8 @@ use std::process::ExitCode;
 #[derive(Args)]
 pub(crate) struct Tuning {
     /// A setting of the algorithm; `racecars algorithms` lists them. May be given several times
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
-    set: Vec<(String, String)>,
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    set: Vec<AlgorithmSetting>,
     /// Short for --set gamma=G: RACE-CARS as in the paper, where each shrink multiplies the region's
     /// width by this [default: the region adapts itself; 0.95 if --rho is given]
     #[arg(long, value_name = "G")]
@@ -55,7 +56,9 @@ impl Tuning {
         let short = [("gamma", self.gamma), ("rho", self.rho), ("exploitation", self.lambda)];
         let short = short.into_iter().filter_map(|(name, value)| Some((name, value?)));
         let short = short.map(|(name, value)| (name.to_string(), value.to_string()));
-        self.set.iter().cloned().chain(short).collect()
+        let set =
+            self.set.iter().map(|AlgorithmSetting { name, text }| (name.clone(), text.clone()));
+        set.chain(short).collect()
     }
 
     /// The algorithm with the settings given.
@@ -78,12 +81,6 @@ impl Tuning {
         }
         Ok(())
     }
-}
-
-/// Reads NAME=VALUE.
-pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("it is not NAME=VALUE")?;
-    Ok((name.trim().to_string(), value.trim().to_string()))
 }
 
 /// `racecars lm` in a build without language models: an error that says how to build with them.

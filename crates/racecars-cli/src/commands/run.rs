@@ -13,15 +13,15 @@ use std::time::Duration;
 /// Optimize a program
 ///
 /// The program gets its parameters as {name} in its arguments, by --env, --stdin or --template, and by
-/// default prints its value as the last number of its output. Everything is in the study's folder; the
-/// same command goes on after any interruption, and so does `racecars run --study DIR`.
+/// default prints its value as the last number of its output. Everything is in the study's folder: run
+/// the same command again to resume after an interruption, or `racecars run --study DIR`.
 ///
 /// Ctrl-C once: finish what runs, then stop; twice: stop now.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Run {
     #[command(flatten)]
-    study: StudyArguments,
+    pub(super) study: StudyArguments,
     /// Begin afresh; the journal of the study so far is moved aside
     #[arg(long)]
     restart: bool,
@@ -34,9 +34,11 @@ const EXAMPLES: &str = "\
 Examples:
   racecars run -p x=0:10 -p k=1..64 -p lr=1e-5:1e-1:log -p mode=a,b,c \\
     --budget 200 --jobs 4 --timeout 60s -- ./sim --x {x} --k {k} --lr {lr} --mode {mode}
-  racecars run -p level=1..19 -p window=10..27 --minimize time -- zstd -qf -{level} --long={window} big
+  racecars run -p level=1..19 -p window=10..27 --minimize time \\
+    -- zstd -qf -{level} --long={window} big
+  racecars run -p x=0:10 --algorithm cma-es --set population=40 --start x=3 -- ./sim {x}
   racecars run study.toml --budget 1000        a study file, and more evaluations than it says
-  racecars run --study racecars-study          go on with the study in this folder";
+  racecars run --study racecars-study          resume the study in this folder";
 
 impl Run {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {

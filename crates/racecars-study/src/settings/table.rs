@@ -26,6 +26,8 @@ pub struct Row {
     pub bare: Option<&'static str>,
     /// The values that there are, where they can be listed.
     pub choices: &'static [&'static str],
+    /// Values that the help lists, though they are not all.
+    pub examples: &'static [&'static str],
     /// The default in words, if there is one worth telling.
     pub default: Option<String>,
     /// The flag that cannot be given together with this one.
@@ -51,6 +53,7 @@ pub(super) fn row(value_name: &'static str) -> Row {
         takes: Takes::One,
         bare: None,
         choices: &[],
+        examples: &[],
         default: None,
         excludes: None,
         is_command: false,
@@ -76,6 +79,10 @@ impl Row {
 
     pub(super) fn default(self, default: &str) -> Row {
         Row { default: Some(default.to_string()), ..self }
+    }
+
+    pub(super) fn examples(self, examples: &'static [&'static str]) -> Row {
+        Row { examples, ..self }
     }
 
     pub(super) fn excludes(self, other: &'static str) -> Row {
@@ -110,11 +117,15 @@ impl Row {
 
     /// The help of its flag: what it is for, and the default.
     pub fn help(&self) -> String {
-        let about = self.about.trim().trim_end_matches('.');
-        match &self.default {
-            Some(default) => format!("{about} [default: {default}]"),
-            None => about.to_string(),
+        let about = self.about.trim();
+        let mut help = about.strip_suffix('.').unwrap_or(about).to_string();
+        if !self.examples.is_empty() {
+            help += &format!(": {}", self.examples.join(", "));
         }
+        if let Some(default) = &self.default {
+            help += &format!(" [default: {default}]");
+        }
+        help
     }
 
     /// Reads texts, those of a flag or of a key in a file.
