@@ -12,7 +12,7 @@
 
 use super::ledger::Ledger;
 use super::settings::settings;
-use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
+use super::shell::{Proposal, Search, Setup, Tools};
 use crate::error::Result;
 use crate::random::Random;
 use crate::space::Space;
@@ -68,14 +68,6 @@ impl Search for QuasiRandomSearch {
             Some((tools.space.key(point), ()))
         })?;
         Some(Proposal { point, key: unseen.key, mark: () })
-    }
-
-    fn learn(
-        &mut self,
-        evaluated: Evaluated<()>,
-        _: &mut Tools<'_, ()>,
-    ) -> Result<Option<Box<[f64]>>> {
-        Ok(Some(evaluated.sample.point))
     }
 
     fn is_sound(&self, _: &Space, _: &Ledger<()>) -> Result<bool> {

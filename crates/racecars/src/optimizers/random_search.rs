@@ -2,7 +2,7 @@
 
 use super::ledger::Ledger;
 use super::settings::settings;
-use super::shell::{Evaluated, Proposal, Search, Tools};
+use super::shell::{Proposal, Search, Tools};
 use crate::error::Result;
 use crate::space::Space;
 use serde::{Deserialize, Serialize};
@@ -23,14 +23,6 @@ impl Search for UniformSearch {
         let mut point = tools.buffer();
         let key = tools.draw(&mut point)?;
         Some(Proposal { point, key, mark: () })
-    }
-
-    fn learn(
-        &mut self,
-        evaluated: Evaluated<()>,
-        _: &mut Tools<'_, ()>,
-    ) -> Result<Option<Box<[f64]>>> {
-        Ok(Some(evaluated.sample.point))
     }
 
     fn is_sound(&self, _: &Space, _: &Ledger<()>) -> Result<bool> {

@@ -37,12 +37,15 @@ pub(crate) trait Search: fmt::Debug + Send + Serialize + DeserializeOwned {
     /// Proposes the next point; `None` if there is none.
     fn propose(&mut self, tools: &mut Tools<'_, Self::Mark>) -> Option<Proposal<Self::Mark>>;
 
-    /// Learns the outcome of a point. May return a buffer that is no longer needed.
+    /// Learns the outcome of a point. May return a buffer that is no longer needed. By default nothing is
+    /// learned.
     fn learn(
         &mut self,
         evaluated: Evaluated<Self::Mark>,
-        tools: &mut Tools<'_, Self::Mark>,
-    ) -> Result<Option<Box<[f64]>>>;
+        _tools: &mut Tools<'_, Self::Mark>,
+    ) -> Result<Option<Box<[f64]>>> {
+        Ok(Some(evaluated.sample.point))
+    }
 
     /// Rebuilds derived data after construction or deserialization. `depth` is the number of optimizers
     /// that this one is nested in.
