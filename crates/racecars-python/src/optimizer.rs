@@ -159,7 +159,7 @@ impl Optimizer {
         Ok(Candidate::new(racecars::Candidate::known(codes), self.space.clone_ref(py)))
     }
 
-    /// A candidate made anew from its `id` and `code`, as after a restart.
+    /// A candidate restored from its `id` and `code`, as after a restart.
     fn restore(
         &self,
         py: Python<'_>,
