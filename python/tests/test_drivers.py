@@ -215,11 +215,11 @@ def test_a_lucky_value_is_not_the_target(keywords: dict[str, Any], noise: str) -
 
     # No point is better than 0, and the noise has deviation 1.
     res = run(-1.5)
-    assert res.stop_reason == "evaluations" and res.history.min() < -1.5 < res.fun
+    assert res.stop_reason == "evaluations" and res.history.min() < -1.5
     reached = run(2.0)
     if not keywords:
-        # On workers, outcomes that come in after the stop may change the best.
-        assert res.best_evaluations > 1
+        # On workers, the best may have changed just before the end, or after the stop.
+        assert res.best_evaluations > 1 and res.fun > -1.5
         assert reached.best_evaluations >= 8 and reached.fun <= 2.0
     assert reached.stop_reason == "target" and reached.nit < 1000
 
