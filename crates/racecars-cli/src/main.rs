@@ -13,8 +13,9 @@ use std::process::ExitCode;
 /// Black-box optimization for functions that have no gradient, many coordinates, jumps, and a price
 /// per call.
 ///
-/// The method is RACE-CARS: keep a few good and some bad points, learn a box that holds a good one
-/// and no bad one, draw the next point from it, and now and then shrink the region around the best.
+/// The default algorithm, `auto`, is a portfolio around RACE-CARS: keep a few good and some bad points,
+/// learn a box that holds a good one and no bad one, draw the next point from it, and now and then
+/// shrink the region around the best.
 #[derive(Parser)]
 #[command(version, after_help = EXAMPLES, max_term_width = 100)]
 struct Arguments {
