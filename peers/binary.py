@@ -13,12 +13,12 @@ DEFAULT = f"{os.environ.get('CARGO_TARGET_DIR', 'target')}/release/racecars"
 
 
 class BinaryError(Exception):
-    """The binary refused a command, with its own message."""
+    """The binary refused a command; the message is its own."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What came of the trials of one of our algorithms on one problem."""
+    """The results of one of our algorithms on one problem."""
 
     budget: int
     finals: list[float]
@@ -59,7 +59,7 @@ class Binary:
         return True
 
     def describe(self, problem: str, dim: int, seed: int) -> Any:
-        """The description that `racecars problem` gives."""
+        """The output of `racecars problem`."""
         return self._json(["problem", problem, "--dim", str(dim), "--seed", str(seed)])
 
     def values(

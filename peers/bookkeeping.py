@@ -1,11 +1,11 @@
-"""What each way of running costs per trial, beside the trial itself: ours, Optuna's and Ray Tune's.
+"""The overhead per trial of several ways to run: ours, Optuna's and Ray Tune's.
 
 The function returns at once, so that all the time is bookkeeping: choosing the point, sending it,
-writing down what came of it. Workers get cheap evaluations several at a time, so on them one that
-takes 50 ms is measured too: the time of a worker that it takes beyond those. What runs in one
-process is measured in processor time, which others on the machine do not disturb, and what runs in
-several, or waits for a disk, by the clock. For Ray Tune it is the time of the trials that a longer
-run has more than a shorter one, so that its start does not count.
+and recording the outcome. Workers get cheap evaluations in batches, so an evaluation of 50 ms is
+measured too: the time of a worker beyond these. Runs in one process are measured in processor time,
+which other jobs on the machine do not disturb; runs in several processes, or with a disk, in
+wall-clock time. For Ray Tune it is the difference between a longer and a shorter run, so that its
+start does not count.
 
     ./scripts/wheel --into .venv-python && .venv-python/bin/python -m peers.bookkeeping [--json]
 """
@@ -89,7 +89,7 @@ def tuned(dim: int, count: int) -> None:
     def train(config: dict[str, float]) -> None:
         tune.report({"loss": 1.0})
 
-    # Tune prints whatever it is told.
+    # Tune prints regardless of its settings.
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(sys.stderr):
         search = RaceCarsSearch(seed=1)
         settings = tune.TuneConfig(metric="loss", mode="min", num_samples=count, search_alg=search)
@@ -108,7 +108,7 @@ def least(
     rounds: int,
     clock: Callable[[], float] = time.process_time,
 ) -> float:
-    """The least time of a trial over so many rounds, after one that does not count."""
+    """The minimum time of a trial over the rounds, after a warm-up."""
     work(dim, max(2, count // 10))
     times = []
     for _ in range(rounds):
@@ -134,7 +134,7 @@ def ray() -> Iterator[None]:
     import ray
 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_worker_niceness", "0")  # or all else on the machine goes first
+    os.environ.setdefault("RAY_worker_niceness", "0")  # do not yield to other processes
     ray.init(num_cpus=WORKERS, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()
@@ -148,7 +148,7 @@ def figure(what: str, dim: int, cost: float) -> Figure:
 
 
 def spread(where: str, workers: Any, rounds: int) -> Iterator[Figure]:
-    """What the native loop costs on workers."""
+    """The cost of the native loop on workers."""
     work = partial(native, workers=workers)
     cost = least(work, 50, 2_000, rounds, time.perf_counter)
     yield figure(f"racecars.minimize{where}", 50, cost)
@@ -158,7 +158,7 @@ def spread(where: str, workers: Any, rounds: int) -> Iterator[Figure]:
 
 
 def measure(rounds: int, trials: int) -> Iterator[Figure]:
-    """The figures, one after the other."""
+    """Yields the results."""
     clock = time.perf_counter
     for dim in (5, 50, 500):
         yield figure("racecars.minimize", dim, least(native, dim, 20_000, rounds))
@@ -185,14 +185,14 @@ def measure(rounds: int, trials: int) -> Iterator[Figure]:
 
 
 def text(cost: float) -> str:
-    """A time for people, in two digits."""
+    """A time with two digits and a unit."""
     units = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
     size, unit = next((one for one in units if cost > one[0] / 2), units[-1])
     return f"{float(f'{cost / size:.2g}'):g} {unit}"
 
 
 def rows(figures: Iterable[Figure]) -> Iterator[str]:
-    """The figures as the lines of a table."""
+    """The results as rows of a table."""
     yield "| way | parameters | per trial | per parameter and trial |"
     yield "| --- | ---: | ---: | ---: |"
     for one in figures:
@@ -205,9 +205,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         "peers.bookkeeping", description=__doc__, formatter_class=about
     )
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each is timed")
-    parser.add_argument("--trials", type=int, default=24, help="of Ray Tune")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    parser.add_argument("--rounds", type=int, default=3, help="the number of rounds")
+    parser.add_argument("--trials", type=int, default=24, help="the number of trials of Ray Tune")
     options = parser.parse_args()
     figures = measure(options.rounds, options.trials)
     if options.json:

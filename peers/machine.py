@@ -1,4 +1,4 @@
-"""What results were made with, and keeping it to one core for each trial."""
+"""The versions and the machine behind results, and restricting trials to one core each."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
-# The linear algebra below NumPy would take all cores.
+# NumPy's linear algebra would use all cores.
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def use_one_thread() -> None:
-    """Everybody gets one core; to be called before processes are started."""
+    """Restricts every process to one core. Call it before processes are started."""
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
 
 
@@ -35,7 +35,7 @@ def processor() -> str:
 
 
 def written_by(command: str, packages: Iterable[str]) -> str:
-    """The command with its arguments, the day, the versions and the machine."""
+    """The command with its arguments, the date, the versions and the machine."""
     command += "".join(f" {argument}" for argument in sys.argv[1:])
     installed = {package: version(package) for package in ["racecars", *packages]}
     versions = [f"{package} {number}" for package, number in installed.items() if number]

@@ -1,4 +1,4 @@
-"""An objective that counts, times and ends a run, the same way for every optimizer."""
+"""An objective that counts, times and stops a run in the same way for every optimizer."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from peers.problems import Vector
 
 
 class Stop(BaseException):
-    """Ends a run from inside the objective. No `Exception`, so that no optimizer swallows it."""
+    """Stops a run from the objective. Not an `Exception`, so that optimizers do not catch it."""
 
 
 class Objective:
     """Calls a function until the budget or the time is used up, and keeps the best value.
 
     Time is processor time, which other processes do not disturb. All threads of an optimizer count,
-    so it must be kept from starting any that only wait.
+    so it must not start threads that busy-wait.
     """
 
     def __init__(
@@ -56,5 +56,5 @@ class Objective:
 
     @property
     def overhead_us(self) -> float:
-        """Microseconds per evaluation that were not spent in here."""
+        """Microseconds per evaluation outside of the objective."""
         return 1e6 * self._outside / max(self.evaluations, 1)

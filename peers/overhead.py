@@ -1,9 +1,9 @@
-"""What our Python package costs per evaluation, beside a bare loop and beside ZOOpt, in one run.
+"""The overhead of our Python package per evaluation, next to a bare loop and to ZOOpt, in one run.
 
-`minimize` by RACE-CARS on a function that returns at once, at n = 50, as a multiple of a loop that
-makes a NumPy array and calls the function; and pairs of ask and tell a second at n = 500, as a
-multiple of the evaluations a second of ZOOpt's SRACOS with that function. Rounds alternate, and of
-each the least time counts, since this machine may have other things to do.
+Measures `minimize` by RACE-CARS on a function that returns at once, at n = 50, relative to a loop
+that makes a NumPy array and calls the function; and pairs of ask and tell per second at n = 500,
+relative to the evaluations per second of ZOOpt's SRACOS with that function. Rounds alternate, and
+the minimum of each counts, since the machine may be busy.
 
     ./scripts/wheel --into .venv-python && .venv-python/bin/python -m peers.overhead [--json]
 """
@@ -23,7 +23,7 @@ import racecars
 LOW, HIGH = -10.0, 10.0
 
 Job = tuple[Callable[[int, int], None], int, int]
-"""What is timed, with a dimension and a number of evaluations."""
+"""A function to time, with a dimension and a number of evaluations."""
 
 
 def constant(x: Any) -> float:
@@ -47,7 +47,7 @@ def minimized(dim: int, count: int) -> None:
 
 
 def minimized_by_default(dim: int, count: int) -> None:
-    # Where nothing is known, CMA-ES has most of the evaluations, and costs more.
+    # On an unknown function, CMA-ES gets most of the evaluations, and costs more.
     racecars.minimize(constant, [(LOW, HIGH)] * dim, maxfev=count, rng=1)
 
 
@@ -82,7 +82,7 @@ def seconds(work: Callable[[int, int], None], dim: int, count: int) -> float:
 
 
 def least(jobs: Mapping[str, Job], rounds: int) -> dict[str, float]:
-    """The least time of each job over so many rounds."""
+    """The minimum time of each job over the rounds."""
     times: dict[str, float] = {}
     for _ in range(rounds):
         for name, job in jobs.items():
@@ -91,7 +91,7 @@ def least(jobs: Mapping[str, Job], rounds: int) -> dict[str, float]:
 
 
 def measure(rounds: int) -> dict[str, float]:
-    for work in (minimized, asked_and_told, asked_in_arrays):  # imports and first pages
+    for work in (minimized, asked_and_told, asked_in_arrays):  # warm-up
         work(50, 1000)
     jobs = {
         "bare_loop_ns": (bare_loop, 50, 100_000),
@@ -111,7 +111,7 @@ def measure(rounds: int) -> dict[str, float]:
 
 
 def page(found: dict[str, float]) -> str:
-    """The figures for people."""
+    """The results as text."""
 
     def line(name: str, key: str, *ratios: str) -> str:
         return f"  {name:24}{found[key]:9.0f} ns   " + ", ".join(ratios)
@@ -145,8 +145,8 @@ def page(found: dict[str, float]) -> str:
 def main() -> None:
     about = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("peers.overhead", description=__doc__, formatter_class=about)
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    parser.add_argument("--rounds", type=int, default=5, help="how often each is timed")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    parser.add_argument("--rounds", type=int, default=5, help="the number of rounds")
     options = parser.parse_args()
     found = measure(options.rounds)
     print(json.dumps(found, indent=2) if options.json else page(found))

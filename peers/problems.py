@@ -15,7 +15,7 @@ from peers.binary import Binary
 
 Vector = NDArray[np.float64]
 LOW, HIGH = -10.0, 10.0
-# How far values may be from ours, relative to their size; ellipsoid's weights go up to a million.
+# The tolerance of values relative to ours; the ellipsoid's weights go up to a million.
 TOLERANCE = 1e-9
 CHECKED_POINTS = 5
 
@@ -53,7 +53,7 @@ def griewank(x: Vector) -> float:
 
 
 def schwefel(x: Vector) -> float:
-    """On a smaller box; outside of it, the value at the edge and a penalty."""
+    """Scaled to a smaller box; outside of it, the value at the edge plus a penalty."""
     inside = np.clip(x, LOW, HIGH)
     z = 50 * inside
     terms = 418.9828872724337 - z * np.sin(np.sqrt(np.abs(z)))
@@ -107,7 +107,7 @@ def load(binary: Binary, name: str, dim: int, seed: int) -> Problem:
 
 
 def check(binary: Binary, problem: Problem, seed: int) -> None:
-    """Raises `ValueError` where our values and these differ."""
+    """Raises `ValueError` if our values and these differ."""
     random = np.random.default_rng(seed)
     points = random.uniform(LOW, HIGH, (CHECKED_POINTS, problem.dim))
     close = problem.minimizer + 0.01 * random.standard_normal(problem.dim)

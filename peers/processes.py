@@ -1,4 +1,4 @@
-"""Work in processes side by side, and how far it is."""
+"""Jobs in parallel processes, and a progress display."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import TypeVar
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
-# How often progress is said where it cannot be overwritten.
+# Seconds between two lines of progress if standard error is not a terminal.
 PERIOD = 10.0
 
 
 def run_all(
     work: Callable[[Job], Result], jobs: list[Job], processes: int
 ) -> Iterator[tuple[Job, Result | Exception]]:
-    """Does jobs, so many at a time, in fresh processes, which take our environment.
+    """Runs jobs in parallel in new processes with this process's environment.
 
-    Each comes with its result, or with what was raised, also where its process is gone.
+    Yields each job with its result or its exception, also if its process died.
     """
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=spawn) as pool:
@@ -32,33 +32,33 @@ def run_all(
                     yield futures[future], future.result()
                 except Exception as error:
                     yield futures[future], error
-        except BaseException:  # an interrupt: nothing else is begun
+        except BaseException:  # an interrupt: start no more jobs
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
-def said(error: BaseException) -> str:
-    """An error in a line."""
+def describe(error: BaseException) -> str:
+    """An error as one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 class Progress:
-    """Says on standard error how far work is, and how long the rest takes at that pace."""
+    """Shows progress and the estimated remaining time on standard error."""
 
     def __init__(self, title: str, total: float) -> None:
         self.title, self.total, self.done = title, total, 0.0
-        self.start = self.said = time.monotonic()
+        self.start = self.shown = time.monotonic()
 
     def step(self, what: str, size: float = 1) -> None:
-        """Another piece of the work is done."""
+        """Reports that a piece of the work is done."""
         self.done += size
         now = time.monotonic()
         is_last = self.done >= self.total
         if sys.stderr.isatty():
             end = "\n" if is_last else ""
             print(f"\r\x1b[K{self.line(what, now)}", end=end, file=sys.stderr, flush=True)
-        elif now - self.said > PERIOD or is_last:
-            self.said = now
+        elif now - self.shown > PERIOD or is_last:
+            self.shown = now
             print(self.line(what, now), file=sys.stderr, flush=True)
 
     def line(self, what: str, now: float) -> str:

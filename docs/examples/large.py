@@ -1,9 +1,9 @@
 # %% [markdown]
 # # A function of 500 coordinates
 #
-# With so many coordinates, what an optimizer itself costs per evaluation decides how many it can
-# afford. Here that is about a microsecond, so fifty thousand evaluations take about as long as the
-# function does.
+# With many coordinates, the overhead of the optimizer limits the number of evaluations. Here it is
+# about a microsecond per evaluation, so most of the time of fifty thousand evaluations is that of
+# the function.
 
 # %%
 from __future__ import annotations
@@ -32,7 +32,7 @@ res = racecars.minimize(ackley, [(-1, 1)] * N, maxfev=100 * N, rng=1)
 print(f"{res.fun:.4f} after {res.nfev} evaluations in {time.perf_counter() - start:.1f} s")
 
 # %% [markdown]
-# As many random points, for comparison:
+# Random points, for comparison:
 
 # %%
 points = rng.uniform(-1, 1, (2000, N))
@@ -41,7 +41,7 @@ print(f"{random:.4f} is the best of {len(points)} random points")
 assert res.fun < random / 2
 
 # %% [markdown]
-# `res.optimizer` goes on where the run has stopped.
+# `res.optimizer` continues where the run has stopped.
 
 # %%
 more = racecars.minimize(ackley, [(-1, 1)] * N, maxfev=50 * N, method=res.optimizer)

@@ -3,8 +3,8 @@
 #
 # Two ways to use a Ray cluster. `workers="ray"` is our own loop with Ray's tasks: it costs
 # milliseconds per evaluation, or less. `RaceCarsSearch` is a searcher for Ray Tune, which starts a
-# process and writes files for every trial, which costs a second or more, and gives schedulers,
-# checkpoints and reports in return.
+# process and writes files for every trial: that costs a second or more, but provides schedulers,
+# checkpoints and reports.
 
 # %%
 from __future__ import annotations
@@ -24,7 +24,7 @@ ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
 
 
 def loss(p: dict[str, Any]) -> float:
-    """Stands for a training."""
+    """A stand-in for a training."""
     far = abs(math.log10(p["lr"]) + 3) + abs(p["layers"] - 4) / 4
     return float(far + (p["act"] != "tanh"))
 
@@ -41,7 +41,7 @@ print(res.params)
 assert res.n_failed == 0
 
 # %% [markdown]
-# Ray Tune, with its own words for the same space:
+# Ray Tune, with the same space in its own terms:
 
 # %%
 

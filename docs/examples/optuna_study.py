@@ -1,8 +1,8 @@
 # %% [markdown]
 # # An Optuna study, and its dashboard
 #
-# `RaceCarsSampler` goes where any sampler of Optuna goes. Parameters may depend on others, as the
-# number of units below on the number of layers.
+# `RaceCarsSampler` can be used like any sampler of Optuna. Parameters may be conditional, as the
+# numbers of units below on the number of layers.
 
 # %%
 from __future__ import annotations
@@ -20,7 +20,7 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 def objective(trial: optuna.Trial) -> float:
-    """Stands for a training."""
+    """A stand-in for a training."""
     rate = trial.suggest_float("rate", 1e-5, 1e-1, log=True)
     layers = trial.suggest_int("layers", 1, 4)
     units = [trial.suggest_int(f"units{i}", 8, 512, log=True) for i in range(layers)]
@@ -31,7 +31,7 @@ def objective(trial: optuna.Trial) -> float:
 
 # %% [markdown]
 # The study is in a file, so that any number of processes can run this script at the same time. With
-# `search_space`, what is known beforehand is proposed from the first trial on.
+# `search_space`, the parameters known in advance are proposed from the first trial on.
 
 # %%
 study = optuna.create_study(
@@ -51,7 +51,7 @@ print(f"{study.best_value:.3f} with {study.best_params}")
 assert study.best_trial.constraints["memory"] <= 0
 
 # %% [markdown]
-# The dashboard shows it, also while it runs:
+# The dashboard shows the study, also while it runs:
 #
 #     pip install optuna-dashboard
 #     optuna-dashboard study.log

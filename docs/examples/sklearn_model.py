@@ -1,8 +1,8 @@
 # %% [markdown]
 # # The hyper-parameters of a scikit-learn model
 #
-# A space of numbers on linear and log scales, integers and choices, as a dict. The function gets a
-# dict of values, and what it returns is minimized: here the cross-validated error of a classifier.
+# The space is a dict of numbers on linear and log scales, integers and choices. The function gets a
+# dict of values, and its return value is minimized: here the cross-validated error of a classifier.
 
 # %%
 from __future__ import annotations
@@ -23,7 +23,7 @@ X, y = load_digits(return_X_y=True)
 X, y = X[:500], y[:500]
 
 # %% [markdown]
-# One space for three models: those parameters that a model does not have are simply not looked at.
+# One space for three models: parameters that a model does not have are ignored.
 
 # %%
 space = {
@@ -54,8 +54,8 @@ def error(p: dict[str, Any]) -> float:
 
 
 # %% [markdown]
-# Two processes evaluate; an evaluation that raises or takes more than a minute has failed, and the
-# run goes on.
+# Two processes evaluate. An evaluation that raises or takes more than a minute counts as failed,
+# and the run continues.
 
 # %%
 res = racecars.minimize(error, space=space, maxfev=100, rng=1, workers=2, timeout=60)

@@ -1,10 +1,10 @@
 """COCO: ours and other optimizers on bbob, bbob-largescale and bbob-mixint.
 
-Counts which share of the 51 usual targets, f - f_opt from 100 to 1e-8, each optimizer hits on all
-functions with 30 and with 100 evaluations per dimension, and writes a page and a figure of the
-share over the budget. Finished runs are kept in target/coco/runs.csv: after Ctrl-C the same command
-goes on, and only methods that have changed are run again. `./scripts/coco` installs what is needed
-and calls this.
+Counts the share of the 51 usual targets, f - f_opt from 100 to 1e-8, that each optimizer hits on
+all functions with 30 and with 100 evaluations per dimension, and writes a page and a figure of the
+share over the budget. Finished runs are saved in target/coco/runs.csv: after Ctrl-C, run the same
+command again to resume. Only methods that have changed are run again. `./scripts/coco` installs the
+requirements and calls this.
 
     ./scripts/coco [--full]
     python -m peers.coco [--suites S,..] [--dims N,..] [--budgets 30,100] [--functions 1,2,..]
@@ -28,16 +28,17 @@ OURS = ("auto", "race-cars", "cma-es")
 THEIRS = ("pycma", "ngopt", "zoopt", "scipy-de")
 BUDGETS = "30,100"
 SCRATCH = Path("target/coco")
-# What a Ctrl-C makes of an exit code.
+# The exit code after Ctrl-C.
 INTERRUPTED = 130
 
 TERMS = """\
-The percentage of pairs of a problem and a target that were hit. The targets are the usual 51: f -
-f_opt from 100 down to 1e-8, evenly spaced in its logarithm. A column such as 30n is of runs that
-had 30 evaluations per dimension from the beginning: some plan with that. Bold names are ours, the
-best of each column is in italics. Each optimizer has its defaults and one run on each instance of
-each function, none from a start that the suite proposes. Where the suite has integers, all are
-told so, and what pycma asks for is rounded."""
+The tables show the percentage of pairs of a problem and a target that were hit. The targets are the
+usual 51: f - f_opt from 100 down to 1e-8, evenly spaced on a log scale. A column such as 30n is of
+runs that were given 30 evaluations per dimension from the start, which some methods plan with. Bold
+names are ours, the best value of each column is in italics. Each optimizer has its defaults and one
+run on each instance of each function, and does not use the initial points that the suite proposes.
+In suites with integers, all optimizers are told which coordinates are integers; pycma's points are
+rounded."""
 
 
 def arguments() -> argparse.Namespace:
@@ -48,22 +49,22 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--full", action="store_true", help="all dimensions, and instances 1 to 3")
     parser.add_argument("--suites", metavar="S,..", help=f"of {', '.join(SUITES)}")
-    parser.add_argument("--dims", metavar="N,..", help="of those that the suites have")
+    parser.add_argument("--dims", metavar="N,..", help="a subset of the suites' dimensions")
     parser.add_argument("--functions", metavar="F,..", help=f"of 1 to {FUNCTIONS}")
-    parser.add_argument("--instances", metavar="K", type=int, help="how many instances")
+    parser.add_argument("--instances", metavar="K", type=int, help="the number of instances")
     parser.add_argument("--budgets", metavar="B,..", default=BUDGETS, help="evaluations per n")
     parser.add_argument("--methods", metavar="A,..", help=f"of {', '.join(OURS + THEIRS)}, ..")
     parser.add_argument(
-        "--jobs", metavar="J", type=int, default=os.cpu_count() or 1, help="runs at once"
+        "--jobs", metavar="J", type=int, default=os.cpu_count() or 1, help="parallel runs"
     )
     parser.add_argument(
         "--seconds",
         metavar="S",
         type=float,
         default=600.0,
-        help="the most processor time for a run",
+        help="processor time limit of a run",
     )
-    parser.add_argument("--out", metavar="DIR", type=Path, help="where page and figure go")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="directory of page and figure")
     return parser.parse_args()
 
 
@@ -71,11 +72,11 @@ def numbers(text: str, what: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise ValueError(f"{what} {text} are not whole numbers with commas between them") from None
+        raise ValueError(f"{what} {text} are not integers separated by commas") from None
 
 
 def problems(options: argparse.Namespace) -> list[Problem]:
-    """The problems that the options ask for, small ones first."""
+    """The problems that the options select, in order of dimension."""
     suites = options.suites.split(",") if options.suites else list(SUITES)
     unknown = [name for name in suites if name not in SUITES]
     if unknown:
@@ -98,7 +99,7 @@ def problems(options: argparse.Namespace) -> list[Problem]:
 
 
 def methods(options: argparse.Namespace) -> list[str]:
-    """The methods that the options ask for; by default ours that this version has."""
+    """The methods that the options select; by default those of ours that this version has."""
     if not options.methods:
         return [name for name in OURS if name in racecars.METHODS] + list(THEIRS)
     names: list[str] = options.methods.split(",")
@@ -146,7 +147,7 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("interrupted; finished runs are kept: the same command goes on", file=sys.stderr)
+        print("interrupted: run the same command again to resume", file=sys.stderr)
         return INTERRUPTED
     return 0
 

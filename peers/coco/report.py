@@ -1,4 +1,4 @@
-"""The share of targets hit over the budget: as tables, and as curves."""
+"""The share of targets hit over the budget, as tables and curves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from peers.coco.trials import Trial
 from peers.field.optimizers import PEERS
 from peers.field.report import markdown, unique
 
-# Ours are warm and thick, the others cool and thin.
+# Ours have warm colours and thick lines, the others cool colours and thin lines.
 COLORS = {
     "auto": "#c1272d",
     "race-cars": "#f08a24",
@@ -26,7 +26,7 @@ COLORS = {
 
 
 def share_hit(trials: list[Trial], per_dimension: float) -> float:
-    """The share of pairs of a problem and a target that were hit within so many evaluations per
+    """The share of pairs of a problem and a target that were hit within this many evaluations per
     dimension."""
     hit = sum(bisect.bisect_right(trial.hit_at, per_dimension * trial.dim) for trial in trials)
     return hit / (len(trials) * len(TARGETS)) if trials else 0.0
@@ -57,7 +57,7 @@ class Results:
         return share_hit(self.of(suite, budget, method, dim), budget)
 
     def order(self, suites: Iterable[str]) -> list[str]:
-        """The methods, the best at the largest budget first."""
+        """The methods, sorted by their share at the largest budget, the best first."""
         places = list(suites)
         return sorted(
             self.methods, key=lambda m: -sum(self.final(s, self.budgets[-1], m) for s in places)
@@ -86,7 +86,7 @@ class Results:
         return [f"{method}, {count} runs: {note}" for (method, note), count in counts.items()]
 
     def early(self) -> list[str]:
-        """Who ended runs by themselves, before the budget was used up."""
+        """The methods that ended runs before the budget was used up."""
         counts = Counter(
             trial.method
             for trial in self.trials
@@ -100,7 +100,7 @@ def label(method: str) -> str:
 
 
 def table(header: list[str], shares: dict[str, list[float]], order: list[str]) -> str:
-    """Percents, the best of each column in italics."""
+    """Percentages, with the best of each column in italics."""
     best = [max(column) for column in zip(*shares.values(), strict=True)]
     rows = []
     for method in order:
@@ -129,12 +129,12 @@ def peer_list(methods: list[str]) -> str:
 
 
 def draw(results: Results, path: Path) -> None:
-    """The curves of the largest budget, a panel for each suite; dots are the ends of runs that had
-    less."""
+    """The curves of the largest budget, a panel for each suite. Dots are the final shares of runs
+    with smaller budgets."""
     import matplotlib
 
     matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "racecars"  # the same figure is the same file
+    matplotlib.rcParams["svg.hashsalt"] = "racecars"  # reproducible files
     import matplotlib.pyplot as plt
 
     most = results.budgets[-1]
@@ -145,7 +145,7 @@ def draw(results: Results, path: Path) -> None:
     for panel, suite in zip(panels[0], results.suites, strict=True):
         draw_panel(panel, results, suite, most)
     panels[0][0].set_ylabel("share of targets hit")
-    panels[0][0].set_ylim(bottom=0)  # of all panels, hence when all is drawn
+    panels[0][0].set_ylim(bottom=0)  # shared by all panels, so set last
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False)
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)

@@ -1,4 +1,4 @@
-"""COCO's suites: which problems we take, how they are opened, and where their optima are.
+"""COCO's suites: the problems that are run, how they are opened, and their optimal values.
 
 N. Hansen et al., "COCO: a platform for comparing continuous optimizers in a black-box setting",
 2021.
@@ -19,14 +19,14 @@ import numpy as np
 from peers.field.optimizers import Run
 from peers.problems import Vector
 
-# The precisions that count: f - f_opt from 100 down to 1e-8.
+# The target precisions: f - f_opt from 100 down to 1e-8.
 TARGETS: list[float] = (10 ** np.linspace(2, -8, 51)).tolist()
 FUNCTIONS = 24
 
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite with the dimensions that we run, and those that `--full` adds."""
+    """A suite with the default dimensions, and those that `--full` adds."""
 
     name: str
     dims: tuple[int, ...]
@@ -47,7 +47,7 @@ SUITES = {
 
 
 def quiet_coco() -> Any:
-    """The package, which otherwise prints where it writes."""
+    """The package, without its messages."""
     import cocoex
 
     cocoex.log_level("warning")
@@ -56,7 +56,7 @@ def quiet_coco() -> Any:
 
 @dataclass(frozen=True)
 class Problem:
-    """What names a problem of COCO."""
+    """The identity of a problem of COCO."""
 
     suite: str
     function: int
@@ -75,7 +75,7 @@ class Problem:
             problem.free()
 
     def optimum(self) -> float:
-        """The least value. COCO tells it only in the files of an observer."""
+        """The optimal value, which COCO reveals only in the files of an observer."""
         cocoex = quiet_coco()
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             observer = cocoex.Observer("bbob", "result_folder: optimum")
@@ -90,7 +90,7 @@ class Problem:
 
 
 class Watched:
-    """A problem's function that notes after how many evaluations each target was hit."""
+    """A problem's function that records after how many evaluations each target was hit."""
 
     def __init__(self, problem: Any, optimum: float) -> None:
         self.problem, self.optimum = problem, optimum

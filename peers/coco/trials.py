@@ -1,4 +1,4 @@
-"""Runs on COCO's problems, each kept in a CSV file as soon as it is done."""
+"""Runs on COCO's problems, each saved in a CSV file as soon as it is done."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from peers.coco.suites import Problem, Watched, run_of
 from peers.field.optimizers import PEERS, ours
 from peers.machine import version
 from peers.objective import Objective
-from peers.processes import Progress, run_all, said
+from peers.processes import Progress, describe, run_all
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run of a method on a problem with so many evaluations per dimension."""
+    """A run of a method on a problem with a number of evaluations per dimension."""
 
     problem: Problem
     method: str
@@ -33,7 +33,7 @@ class Job:
 
     @property
     def effort(self) -> float:
-        """About how long it takes, in microseconds of some machine: to say how much is left."""
+        """A rough estimate of its time in microseconds, for the progress display."""
         n = self.problem.dim
         per_evaluation = {
             "ngopt": 1500 + 3 * n,
@@ -46,8 +46,8 @@ class Job:
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of a run. `hits` has, for each target in turn that was hit, after how many
-    evaluations that was."""
+    """The result of a run. `hits` has the number of evaluations after which each target was hit,
+    for the targets that were hit, in order."""
 
     suite: str
     function: int
@@ -72,7 +72,7 @@ class Trial:
 
 
 def version_of(method: str) -> str:
-    """What tells trials of a method that has changed from those of today."""
+    """The version of a method, to detect trials of another version."""
     if method in PEERS:
         return version(PEERS[method].package) or "none"
     core = importlib.import_module("racecars._core").__file__
@@ -80,7 +80,7 @@ def version_of(method: str) -> str:
 
 
 def run_job(job: Job) -> Trial:
-    """Runs a trial, and raises what the optimizer raises."""
+    """Runs a trial. Exceptions of the optimizer propagate."""
     problem = job.problem
     optimum = problem.optimum()
     with problem.opened() as opened:
@@ -108,7 +108,7 @@ def run_job(job: Job) -> Trial:
 
 
 class Kept:
-    """The trials that are done, in a CSV file."""
+    """The finished trials, in a CSV file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -118,7 +118,7 @@ class Kept:
                 self.trials = [parsed(row) for row in csv.DictReader(file)]
 
     def of(self, jobs: Iterable[Job]) -> dict[Job, Trial]:
-        """The trials of these jobs, by methods that have not changed since."""
+        """The saved trials of these jobs by the current versions of the methods."""
         known = {
             (trial.problem, trial.method, trial.budget, trial.version): trial
             for trial in self.trials
@@ -154,7 +154,7 @@ def parsed(row: dict[str, str]) -> Trial:
 
 
 def run_jobs(jobs: list[Job], kept: Kept, processes: int) -> list[Trial]:
-    """The trials of these jobs, of which those that are kept are not run again."""
+    """The trials of these jobs. Saved trials are not run again."""
     done = kept.of(jobs)
     missing = [job for job in jobs if job not in done]
     progress = Progress("coco", sum(job.effort for job in missing))
@@ -171,7 +171,7 @@ def run_jobs(jobs: list[Job], kept: Kept, processes: int) -> list[Trial]:
 
 
 def failed(job: Job, error: Exception) -> Trial:
-    """A trial without a result. It is not kept: with what is installed next time it may work."""
+    """A trial without a result. It is not saved, since it may work with other packages."""
     return Trial(
         **asdict(job.problem),
         method=job.method,
@@ -181,5 +181,5 @@ def failed(job: Job, error: Exception) -> Trial:
         best=math.inf,
         seconds=0.0,
         hits="",
-        note=said(error),
+        note=describe(error),
     )

@@ -1,8 +1,9 @@
-"""The field in one run: ours and other optimizers on the same problems, budgets and seeds.
+"""Compares ours and other optimizers on the same problems, budgets and seeds, in one run.
 
 Prints quality (mean, std, rank of the final values) and overhead (the optimizers' own time per
 evaluation, as ratios to ours), and writes comparison.md and comparison.csv. The whole run takes
-about half an hour, `--quick` two minutes. `./scripts/field` installs what is needed and calls this.
+about half an hour, `--quick` two minutes. `./scripts/field` installs the requirements and calls
+this.
 
     ./scripts/field [--quick]
     python -m peers.field [--problems P,..] [--dims N,..] [--budget 100n] [--seeds K] [--peers A,..]
@@ -27,11 +28,11 @@ from peers.problems import load
 from peers.processes import Progress
 
 TERMS = f"""\
-Bold names are ours. All have the same problems, shifts and rotations included, the same budgets and
-the same number of seeds, and none starts at the centre. What the objective takes does not count as
-overhead, which is processor time between two calls of the objective; for ours, which
-`racecars.minimize` runs, the least of {REPEATS} repeats where trials run one at a time. It is one
-run on a machine that others use too: digits beyond the first mean little."""
+Bold names are ours. All methods have the same problems, including shifts and rotations, the same
+budgets and the same number of seeds, and none starts at the centre. Overhead is the processor time
+between two calls of the objective; for ours, which `racecars.minimize` runs, it is the minimum of
+{REPEATS} repeats if trials run one at a time. This is a single run on a shared machine: only the
+first digit is significant."""
 
 
 def arguments() -> argparse.Namespace:
@@ -40,10 +41,10 @@ def arguments() -> argparse.Namespace:
         description=(__doc__ or "").strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--problems", metavar="P,..", help="instead of the usual ten")
-    parser.add_argument("--dims", metavar="N,..", help="the numbers of coordinates")
-    parser.add_argument("--budget", metavar="T|100n", help="evaluations, or so many per dimension")
-    parser.add_argument("--seeds", metavar="K", type=int, help="how many seeds each has")
+    parser.add_argument("--problems", metavar="P,..", help="instead of the default ten")
+    parser.add_argument("--dims", metavar="N,..", help="the dimensions")
+    parser.add_argument("--budget", metavar="T|100n", help="evaluations, total or per dimension")
+    parser.add_argument("--seeds", metavar="K", type=int, help="the number of seeds")
     parser.add_argument("--peers", metavar="A,..", help=f"of {', '.join(PEERS)}")
     parser.add_argument("--ours", metavar="A,..", default=",".join(OURS), help="our algorithms")
     parser.add_argument("--seed", metavar="S", type=int, default=0, help="the first seed")
@@ -52,16 +53,16 @@ def arguments() -> argparse.Namespace:
         metavar="J",
         type=int,
         default=os.cpu_count() or 1,
-        help="trials at once; with 1 the overhead is measured undisturbed",
+        help="parallel trials; with 1 the overhead is measured undisturbed",
     )
     parser.add_argument(
         "--seconds",
         metavar="S",
         type=float,
-        help="the most processor time for a trial of a peer",
+        help="processor time limit of a peer's trial",
     )
-    parser.add_argument("--quick", action="store_true", help="a small tour of two minutes")
-    parser.add_argument("--out", metavar="DIR", type=Path, help="where the results are written")
+    parser.add_argument("--quick", action="store_true", help="a small comparison of two minutes")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="the directory of the results")
     parser.add_argument("--racecars", metavar="PATH", default=binaries.DEFAULT, help="our binary")
     return parser.parse_args()
 
@@ -80,7 +81,7 @@ def run_section(
 
 
 def bare_overhead(binary: Binary, todo: list[Section]) -> dict[str, float]:
-    """Our overhead without Python, at the dimension where overheads are compared."""
+    """Our overhead without Python, in the dimension in which overheads are compared."""
     timed = [section for section in todo if section.jobs == 1]
     if not timed:
         return {}
@@ -102,7 +103,7 @@ def chosen_peers(names: str | None) -> list[Peer]:
 
 
 def about(peers: list[Peer]) -> list[str]:
-    """What the report says before its tables."""
+    """The text of the report before its tables."""
     return [written_by("./scripts/field", [peer.package for peer in peers]), TERMS]
 
 

@@ -1,7 +1,7 @@
-"""The optimizers, the others and ours, each run as its documentation says, from a random start in
-the domain. Ours are those of the Python package.
+"""The other optimizers and ours, each run as documented, from a random start in the domain. Ours
+are those of the Python package.
 
-A run ends when it raises `Stop` from the objective, or returns because it has converged.
+A run ends when the objective raises `Stop`, or when the optimizer returns because it has converged.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import numpy as np
 from peers.objective import Objective
 from peers.problems import HIGH, LOW, Vector
 
-# The first step size of CMA-ES by the domain's width.
+# The initial step size of CMA-ES, relative to the domain's width.
 SIGMA = 0.2
-# TPE's time per evaluation grows with their number, that of Optuna's CMA-ES with the cube of n.
-MOST_FOR_TPE = 300
-MOST_DIM_FOR_OPTUNA = 100
+# TPE's time per evaluation grows with the number of evaluations, that of Optuna's CMA-ES with n³.
+MAX_TPE_EVALUATIONS = 300
+MAX_OPTUNA_CMA_DIM = 100
 
 
 @dataclass(frozen=True)
 class Run:
-    """The domain and the seed. The first so many coordinates are integers."""
+    """The domain and the seed. The first `integers` coordinates are integers."""
 
     low: Vector
     high: Vector
@@ -53,7 +53,7 @@ class Run:
         return self.rounded(np.random.default_rng(self.seed).uniform(self.low, self.high))
 
     def relaxed(self) -> Run:
-        """All coordinates real, with as much room for each integer: see `rounded`."""
+        """The domain with real coordinates and equal intervals for integers: see `rounded`."""
         margin = np.where(self.is_integer, 0.5, 0.0)
         return Run(self.low - margin, self.high + margin, self.seed)
 
@@ -83,13 +83,13 @@ def zoopt_sracos(run: Run, objective: Objective) -> None:
 
 
 def pycma(run: Run, objective: Objective) -> None:
-    """BIPOP restarts, as ours has, so that a run that has converged does not idle."""
+    """With BIPOP restarts, like ours, so that a converged run continues."""
     import cma
 
     starts = np.random.default_rng(run.seed)
     domain = run.relaxed()
     width = domain.high - domain.low
-    # Seed 0 means the time.
+    # Seed 0 would mean the time.
     options: dict[str, Any] = {"seed": run.seed + 1, "verbose": -9, "verb_log": 0}
     options["bounds"] = [domain.low.tolist(), domain.high.tolist()]
     if run.integers:
@@ -199,7 +199,7 @@ def random_search(run: Run, objective: Objective) -> None:
 
 @dataclass(frozen=True)
 class Peer:
-    """Another optimizer, the package that it is in, and which of our algorithms it resembles."""
+    """Another optimizer, its package, and the most similar of our algorithms."""
 
     name: str
     package: str
@@ -211,7 +211,7 @@ class Peer:
     most_dim: int | None = None
 
     def refuses(self, dim: int, budget: int) -> str | None:
-        """Why it is not run in this dimension with this budget, or `None` if it is."""
+        """Why it is not run in this dimension with this budget; `None` if it is run."""
         if self.most is not None and budget > self.most:
             return f"left out, because it is too slow for more than {self.most} evaluations"
         if self.most_dim is not None and dim > self.most_dim:
@@ -252,16 +252,16 @@ PEERS = {
             "cma-es",
             "Optuna's CmaEsSampler, sigma0 a fifth of the domain",
             is_slow=True,
-            most_dim=MOST_DIM_FOR_OPTUNA,
+            most_dim=MAX_OPTUNA_CMA_DIM,
         ),
         Peer(
             "optuna-tpe",
             "optuna",
             optuna_tpe,
             "race-cars",
-            f"Optuna's TPESampler, at most {MOST_FOR_TPE} evaluations",
+            f"Optuna's TPESampler, at most {MAX_TPE_EVALUATIONS} evaluations",
             is_slow=True,
-            most=MOST_FOR_TPE,
+            most=MAX_TPE_EVALUATIONS,
         ),
         Peer("numpy-random", "numpy", random_search, "race-cars", "uniform random points"),
     )

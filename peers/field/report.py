@@ -1,4 +1,4 @@
-"""The results as CSV, and as Markdown: quality and overhead, ours beside the others'."""
+"""The results as CSV and Markdown: quality and overhead of ours and the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from peers.field.optimizers import PEERS
 from peers.field.sections import Section
 from peers.field.trials import Trial
 
-# The peers that "in short" names: each with ours that does the same.
+# The peers in the summary, each with the corresponding one of ours.
 PAIRS = (
     ("zoopt", "race-cars"),
     ("pycma", "cma-es"),
@@ -33,14 +33,14 @@ def write_csv(path: Path, trials: list[Trial]) -> None:
 
 
 def short(x: float) -> str:
-    """A number in three digits."""
+    """A number with three digits."""
     if x == 0 or 0.01 <= abs(x) < 10_000:
         return f"{x:.3g}" if abs(x) < 1000 else f"{x:.0f}"
     return f"{x:.1e}".replace("e-0", "e-").replace("e+0", "e")
 
 
 def markdown(header: list[str], rows: Iterable[list[str]]) -> str:
-    """A table, the first column flush left and the others right."""
+    """A table with the first column left-aligned and the others right-aligned."""
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -64,7 +64,7 @@ class Results:
         ]
 
     def mean(self, method: str, problem: str) -> float:
-        """The mean of the final values; infinite where there is none."""
+        """The mean of the final values; infinite if there are none."""
         finals = [trial.best for trial in self.of(method, problem)]
         return statistics.fmean(finals) if finals else math.inf
 
@@ -73,19 +73,19 @@ class Results:
         return statistics.stdev(finals) if len(finals) > 1 else 0.0
 
     def rank(self, method: str, problem: str) -> float:
-        """1 for the least mean; those that are equal share their ranks' mean."""
+        """The rank of its mean, 1 for the least; ties have the mean of their ranks."""
         mean = self.mean(method, problem)
         others = [self.mean(other, problem) for other in self.methods]
         return sum(other < mean for other in others) + (others.count(mean) + 1) / 2
 
     def mean_rank(self, method: str) -> float:
-        """The mean over all problems; infinite where there is no result."""
+        """The mean rank over all problems; infinite if there is no result."""
         if not self.of(method):
             return math.inf
         return statistics.fmean(self.rank(method, problem) for problem in self.section.problems)
 
     def overhead(self, method: str) -> float:
-        """The median over all trials; NaN where there is none."""
+        """The median over all trials; NaN if there are none."""
         overheads = [trial.overhead_us for trial in self.of(method)]
         return statistics.median(overheads) if overheads else math.nan
 
@@ -135,7 +135,7 @@ class Results:
         return f"{self.ratio(method, kin)} {kin}"
 
     def notes(self) -> list[str]:
-        """What is to be known about cells that are empty or not like the others."""
+        """Notes about cells that are empty or exceptional."""
         lines = []
         by_note: dict[tuple[str, str], list[Trial]] = defaultdict(list)
         for trial in self.trials:
@@ -171,7 +171,7 @@ class Results:
         return "\n\n".join(parts)
 
     def in_short(self, bare: dict[str, float]) -> list[str]:
-        """The overhead of well-known peers by that of ours of their kind: from Python, and bare."""
+        """The overhead of well-known peers relative to ours: from Python, and without Python."""
         lines = []
         for peer, ours in PAIRS:
             if self.of(peer) and self.of(ours):
@@ -204,7 +204,7 @@ def page(
     about: list[str],
     unknown: list[str],
 ) -> str:
-    """The whole report; `bare` is our overhead where no Python is in between, in microseconds."""
+    """The whole report; `bare` is our overhead without Python, in microseconds."""
     results = [Results(section, trials) for section in sections]
     timed = [result for result in results if result.section.jobs == 1]
     short_lines = [line for result in timed for line in result.in_short(bare)]

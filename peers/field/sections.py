@@ -1,4 +1,4 @@
-"""What is compared: problems, dimensions, budgets and seeds."""
+"""The sections of the comparison: problems, dimensions, budgets and seeds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROBLEMS = (
 )
 OURS = ("auto", "race-cars", "sracos", "de", "l-shade", "zo-adam", "cma-es", "sep-cma-es")
 
-# Slow peers get one seed where the budget is above this.
+# Slow peers get only one seed if the budget is above this.
 SMALL_BUDGET = 1000
 
 
@@ -34,7 +34,7 @@ class Section:
     seeds: int
     jobs: int
     seconds: float
-    """The most processor time that a trial of a peer may take."""
+    """The processor time limit of a peer's trial."""
 
     @property
     def evaluations(self) -> int:
@@ -65,7 +65,7 @@ def quick(jobs: int) -> list[Section]:
 
 
 def chosen(options: argparse.Namespace) -> list[Section]:
-    """The sections that the options ask for."""
+    """The sections that the options select."""
     if options.dims or options.budget:
         todo = own(options)
     else:
@@ -80,7 +80,7 @@ def chosen(options: argparse.Namespace) -> list[Section]:
 
 
 def own(options: argparse.Namespace) -> list[Section]:
-    """A section for each dimension given."""
+    """A section for each given dimension."""
     dims = [int(dim) for dim in (options.dims or "50").split(",")]
     budget = options.budget or "100n"
     return [Section("Comparison", PROBLEMS, dim, budget, 5, options.jobs, 120) for dim in dims]

@@ -11,15 +11,15 @@ from peers.field.optimizers import PEERS, Peer, Run, ours
 from peers.field.sections import Section
 from peers.objective import Objective
 from peers.problems import Problem
-from peers.processes import run_all, said
+from peers.processes import describe, run_all
 
-# Our trials are so short that another process disturbs all of one; the least of so many counts.
+# Our trials are so short that another process can disturb a whole one: the least of repeats counts.
 REPEATS = 5
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of one run. `best` is NaN where it failed, and `note` says why."""
+    """The result of one run. If it failed, `best` is NaN and `note` says why."""
 
     section: str
     problem: str
@@ -36,7 +36,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Job:
-    """A trial that is still to be run, of a peer or of one of our algorithms."""
+    """A trial to run, of a peer or of one of our algorithms."""
 
     section: Section
     problem: Problem
@@ -76,22 +76,22 @@ def blank(section: Section, problem: str, method: str, seed: int, is_ours: bool)
 
 
 def run_job(job: Job) -> Trial:
-    """Runs a trial, ours several times where the time counts."""
+    """Runs a trial; one of ours several times if its time is reported."""
     repeats = REPEATS if job.is_ours and job.section.jobs == 1 else 1
     trials = [run_once(job) for _ in range(repeats)]
     return replace(trials[0], overhead_us=min(trial.overhead_us for trial in trials))
 
 
 def run_once(job: Job) -> Trial:
-    """Runs a trial; what goes wrong becomes a note."""
+    """Runs a trial. An exception becomes its note."""
     section = job.section
     objective = Objective(job.problem, section.evaluations, section.seconds)
     note = ""
     try:
-        importlib.import_module(job.package)  # not part of what is timed
+        importlib.import_module(job.package)  # outside of the timing
         objective.run(job.run)
     except Exception as error:
-        note = said(error)
+        note = describe(error)
     if objective.is_out_of_time and objective.evaluations < section.evaluations:
         note = f"stopped after {section.seconds:g} s"
     trial = replace(blank_of(job), note=note)
@@ -139,6 +139,8 @@ def left_out(section: Section, peers: list[Peer], seed: int) -> list[Trial]:
 
 
 def run_jobs(jobs: list[Job], processes: int) -> Iterator[Trial]:
-    """Runs trials, so many at a time; of one whose process is gone, the note says so."""
+    """Runs trials in parallel. If a process died, the note says so."""
     for job, trial in run_all(run_job, jobs, processes):
-        yield replace(blank_of(job), note=said(trial)) if isinstance(trial, Exception) else trial
+        yield (
+            replace(blank_of(job), note=describe(trial)) if isinstance(trial, Exception) else trial
+        )

@@ -1,1 +1,1 @@
-"""Our language models beside others: equal logits, speed, and the server under load."""
+"""Our language models next to others: equal logits, speed, and the server under load."""

@@ -1,4 +1,4 @@
-"""The server under load: clients that upload, evaluate and let go, for a while, on this machine.
+"""The server under load: clients on this machine upload texts, evaluate prompts and remove texts.
 
 usage: python -m peers.lm.load RACECARS MODEL [--clients 8] [--seconds 60]
 

@@ -1,9 +1,9 @@
-"""Equal logits: our models beside `transformers` reading the same files.
+"""Equal logits: our models next to `transformers` on the same files.
 
 usage: python -m peers.lm.parity RACECARS MODEL.gguf
 
-Every comparison is made without and with a random prompt, texts of different lengths in one batch;
-the largest difference is printed, beside the largest logit, and must be below 1e-4.
+Every comparison is made without and with a random prompt, with texts of different lengths in one
+batch. The largest difference is printed next to the largest logit, and must be below 1e-4.
 """
 
 import sys
@@ -49,7 +49,7 @@ def prompts(hidden: int, scale: float) -> list[torch.Tensor]:
 
 
 def check(service: Service, name: str, theirs: list[list[torch.Tensor]], scale: float) -> None:
-    """Compares the logits of each prompt: of all texts at once, and one at a time."""
+    """Compares the logits of each prompt for all texts at once, and for one at a time."""
     texts = [{"before": text, "after": AFTER, "tail": TAIL} for text in TEXTS]
     for position in ("suffix", "prefix"):
         if position == "prefix":
@@ -101,7 +101,7 @@ def causal() -> None:
 
 
 def write_roberta(folder: Path) -> RobertaForMaskedLM:
-    """A small random RoBERTa whose biases and norms are random as well."""
+    """A small random RoBERTa with random biases and norms."""
     tokenizer = Tokenizer(BPE())
     tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
     trainer = BpeTrainer(

@@ -1,13 +1,13 @@
-"""How fast prompts are evaluated: ours beside a PyTorch forward of the same batch, in one run.
+"""The time to evaluate a prompt: ours next to a PyTorch forward of the same batch, in one run.
 
 usage: python -m peers.lm.speed THROUGHPUT MODEL.gguf [--tokens 5] [--rounds 3] [--seconds 5]
 
 THROUGHPUT is the example of racecars-lm. All use the same file, texts, prompt and cores, and single
-precision. PyTorch gets the texts as one padded batch, and computes logits of the last place only;
-where the prompt follows the text it also gets the keys and values of the texts, computed once, as
-we do. llama.cpp gets whole texts behind as many words as the prompt has tokens, since its server
-takes no embeddings, with the weights as the file has them (4 bits) and nothing kept from request to
-request. The rounds alternate, and the best of each is kept.
+precision. PyTorch gets the texts as one padded batch, and computes the logits of the last position
+only; if the prompt follows the text, it also gets the cached keys and values of the texts, as ours
+does. llama.cpp gets whole texts after as many words as the prompt has tokens, since its server does
+not accept embeddings, with the weights of the file (4 bits) and no cache between requests. Rounds
+alternate, and the best of each counts.
 """
 
 import argparse
@@ -56,7 +56,7 @@ class Torch:
 
         after = embed(AFTER)
         texts = [embed(text) for text in TEXTS]
-        # On the left, so that the last place is the last token of all.
+        # Padded on the left, so that the last position is the last token of every text.
         self.texts, self.texts_seen = pad(texts)
         self.ends = torch.cat([self.prompt, after]).repeat(len(TEXTS), 1, 1)
         whole = [torch.cat([self.prompt, text, after]) for text in texts]

@@ -4,7 +4,7 @@ Runs both on the same functions, rotations included, with the same budgets and n
 compares the final values by a two-sided Mann-Whitney test. Values below 1e-8 count as solved, and
 as equal. Exits with 1 if ours is worse at p <= 0.01 anywhere.
 
-Both have their own defaults: CMA-ES begins at a random point with sigma = 4 on [-10, 10] and has
+Both have their own defaults: CMA-ES starts at a random point with sigma = 4 on [-10, 10] and has
 BIPOP restarts; DE is best/1/bin, scipy's without polishing.
 
     python -m peers.reference.baselines [--seeds 20] [--racecars target/release/racecars]
@@ -42,7 +42,7 @@ PAIRS: dict[str, tuple[str, Optimizer]] = {
 
 @dataclass(frozen=True)
 class Job:
-    """A run of a reference."""
+    """A run of a reference implementation."""
 
     algorithm: str
     problem: Problem
@@ -58,7 +58,7 @@ def reference_final(job: Job) -> float:
 
 
 def verdict(ours: list[float], theirs: list[float]) -> tuple[float, str]:
-    """The p-value, and what it says of ours."""
+    """The p-value, and the verdict on ours."""
     ours, theirs = ([max(value, SOLVED) for value in values] for values in (ours, theirs))
     if len(set(ours + theirs)) == 1:
         return 1.0, "indistinguishable"
@@ -71,7 +71,7 @@ def verdict(ours: list[float], theirs: list[float]) -> tuple[float, str]:
 
 
 def show(algorithm: str, problem: Problem, budget: int, finals: list[list[float]]) -> bool:
-    """Prints a line; says whether ours is good enough."""
+    """Prints a line, and returns whether ours is good enough."""
     ours, theirs = finals
     p, word = verdict(ours, theirs)
     medians = "".join(f"{statistics.median(values):>12.3g}" for values in finals)
@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> bool:
     heads = f"{'n':>4}{'budget':>7}{'ours':>12}{'reference':>12}{'p':>9}"
     print(f"{'algorithm':<10} {'problem':<18}{heads}")
     is_good = True
-    # Fresh processes, whose linear algebra keeps to one thread each.
+    # New processes, each with single-threaded linear algebra.
     with multiprocessing.get_context("spawn").Pool() as pool:
         for algorithm, (package, _) in PAIRS.items():
             if not binary.knows(algorithm):

@@ -32,7 +32,7 @@ def export(study: Path, to: str) -> Path:
 
 
 def flat(params: dict[str, Any]) -> dict[str, Any]:
-    """Parameters with one name each, as Optuna has them."""
+    """Parameters with one name each, as in Optuna."""
     named: dict[str, Any] = {}
     for name, value in params.items():
         if isinstance(value, list):
@@ -77,7 +77,7 @@ def check_study(kind: str, folder: Path) -> Path:
     feasible = [t["value"] for t in trials.values() if t["state"] == "value"]
     best = max(feasible) if study.direction.name == "MAXIMIZE" else min(feasible)
     assert study.best_value == best
-    # The study goes on: Optuna's own sampler learns from our trials, and writes to the file.
+    # The study continues: Optuna's own sampler learns from our trials, and writes to the file.
     for _ in range(2):
         proposed = study.ask(study.trials[0].distributions)
         study.tell(proposed, best)

@@ -3,9 +3,9 @@
 Runs both on the same problems, budgets and numbers of seeds, and compares the final values by a
 Mann-Whitney test. Exits with 1 if any p-value is at most the threshold.
 
-The test is two-sided, except on mixed-categorical, where it is only against being worse: a draw
-that leaves the point as it was costs zoopt a forced change of the same coordinate, and us another
-draw.
+The test is two-sided, except on mixed-categorical, where it is one-sided against being worse: after
+a draw that leaves the point unchanged, zoopt forces a change of the same coordinate, and ours draws
+again.
 
     python peers/reference/zoopt_sracos.py [--seeds 20] [--racecars target/release/racecars]
 """
@@ -59,7 +59,7 @@ def integer_sphere(y: Vector) -> float:
 
 
 def mixed_ackley(point: Vector) -> float:
-    """The weights L are random in [1, 2] on our side; their values hardly matter."""
+    """The weights L are random in [1, 2] in ours; their values hardly matter."""
     half = len(point) // 2
     weights = np.linspace(1, 2, half)
     return ackley(point[:-half]) + float(weights @ np.abs(point[-half:]))
@@ -74,7 +74,7 @@ def mixed_categorical(point: Vector) -> float:
 ONE_SIDED = {"mixed-categorical"}
 
 Half = tuple[str, int, int]
-# Function, and the kinds and ranges of the two halves of the coordinates.
+# The function, and the kinds and ranges of the two halves of the coordinates.
 PROBLEMS: dict[str, tuple[Callable[[Vector], float], Half, Half]] = {
     "ackley": (ackley, (REAL, -10, 10), (REAL, -10, 10)),
     "levy": (levy, (REAL, -10, 10), (REAL, -10, 10)),

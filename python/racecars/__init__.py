@@ -5,14 +5,14 @@
 >>> bool(res.fun < 1)
 True
 
-:func:`minimize` is SciPy-like, in one process or on many workers; :class:`Optimizer` is the ask and
-tell below it.
+:func:`minimize` is SciPy-like, in one process or on many workers; :class:`Optimizer` is ask and
+tell; :func:`settings` lists what can be set of each of the :data:`METHODS`.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from racecars._core import METHODS, Candidate, SpaceExhausted, __version__
+from racecars._core import METHODS, Candidate, SpaceExhausted, __version__, settings
 from racecars._minimize import method, minimize
 from racecars._objective import Infeasible
 from racecars.embedding import Embedding
@@ -39,16 +39,17 @@ __all__ = [
     "__version__",
     "method",
     "minimize",
+    "settings",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    # SciPy takes long to import, so it waits for the first result.
+    # SciPy takes long to import: not before the first result.
     if name in ("Failure", "OptimizeResult"):
         from racecars import result
 
         return getattr(result, name)
-    # `racecars.optuna` and `racecars.ray`, for which other packages must be there.
+    # These need packages that may not be installed.
     if name in ("optuna", "ray"):
         return importlib.import_module(f"racecars.{name}")
     raise AttributeError(f"module 'racecars' has no attribute {name!r}")

@@ -1,7 +1,8 @@
-"""The checkpoint file of a run: its counts, the values so far, what is out, and the optimizer.
+"""The checkpoint file of a run: the state of its session, the optimizer, and the first failures.
 
 The file is a line that says what it is, a line of JSON with the sizes and a checksum of the rest,
-and the rest: the optimizer as the core saves it, the values, and the encoded points that were out.
+and the rest: the optimizer as the core saves it, the values so far, and the encoded points of the
+trials that were out.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from racecars._core import Candidate, Record
 from racecars._files import write_atomically
-from racecars.optimizer import Optimizer
 
 if TYPE_CHECKING:
     from racecars.result import Failure
 
-MAGIC = b"racecars run 1\n"
+KIND = b"racecars run "
+MAGIC = KIND + b"2\n"
+PARTS = ("optimizer", "values", "codes")
+"""The keys of a session's state that are not JSON."""
 
 
 class Checkpoint:
@@ -30,62 +32,33 @@ class Checkpoint:
     def __init__(self, path: Any) -> None:
         self.path = Path(path)
 
-    def write(
-        self,
-        optimizer: Optimizer,
-        record: Record,
-        failures: list[Failure],
-        pending: list[Candidate],
-    ) -> None:
-        """Writes all, in place of what was there."""
-        state = optimizer.to_bytes()
-        values = record.values().tobytes()
-        codes = b"".join(candidate.code.tobytes() for candidate in pending)
-        body = state + values + codes
+    def write(self, state: dict[str, Any], failures: list[Failure]) -> None:
+        """Writes a session's state and the failures, in place of the old file."""
+        parts = {name: bytes(state[name]) for name in PARTS}
+        body = b"".join(parts.values())
         head = {
-            "state": len(state),
-            "values": len(values),
+            "sizes": {name: len(part) for name, part in parts.items()},
             "checksum": zlib.crc32(body),
-            "evaluations": record.evaluations,
-            "failed": record.failed,
-            "infeasible": record.infeasible,
-            "pending": [candidate.id for candidate in pending],
+            "state": {name: value for name, value in state.items() if name not in PARTS},
             "failures": [
-                [kept.number, kept.x.tolist(), kept.text, kept.traceback] for kept in failures
+                [*kept._replace(x=kept.x.tolist(), error=None)]  # exceptions are not JSON
+                for kept in failures
             ],
         }
         line = json.dumps(head).encode() + b"\n"
         self.path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(self.path, MAGIC + line + body)
 
-    def optimizer(self, space: Any) -> Optimizer:
-        """The optimizer in the file."""
-        head, body = self._parts()
-        try:
-            return Optimizer.from_bytes(body[: head["state"]], space)
-        except ValueError as error:
-            raise ValueError(f"checkpoint {self.path}: {error}") from None
-
-    def read(self, optimizer: Optimizer) -> tuple[Record, list[Failure], list[Candidate]]:
-        """The rest of the file: counts and values, failures, and the candidates that were out."""
+    def read(self) -> tuple[dict[str, Any], list[Failure]]:
+        """The session's state, and the failures."""
         from racecars.result import Failure
 
-        head, body = self._parts()
-        ends = head["state"], head["state"] + head["values"]
-        values = np.frombuffer(body[ends[0] : ends[1]])
-        record = Record(values, head["evaluations"], head["failed"], head["infeasible"])
-        failures = [
-            Failure(number, np.array(x), text, trace, None)
-            for number, x, text, trace in head["failures"]
-        ]
-        codes = np.frombuffer(body[ends[1] :]).reshape(-1, optimizer.space.dimension)
-        pairs = zip(head["pending"], codes)
-        return record, failures, [optimizer.restore(number, code) for number, code in pairs]
-
-    def _parts(self) -> tuple[dict[str, Any], bytes]:
         content = self.path.read_bytes()
         if not content.startswith(MAGIC):
-            raise ValueError(f"{self.path} is not the checkpoint of a racecars run")
+            text = "is not the checkpoint of a racecars run"
+            if content.startswith(KIND):
+                text = "is a checkpoint of another version of racecars"
+            raise ValueError(f"{self.path} {text}; resume='never' begins anew")
         line, _, body = content[len(MAGIC) :].partition(b"\n")
         try:
             head: dict[str, Any] = json.loads(line)
@@ -93,4 +66,9 @@ class Checkpoint:
             head = {"checksum": math.nan}
         if zlib.crc32(body) != head["checksum"]:
             raise ValueError(f"checkpoint {self.path} is damaged: its checksum does not match")
-        return head, body
+        state = dict(head["state"])
+        for name, size in head["sizes"].items():
+            part, body = body[:size], body[size:]
+            state[name] = part if name == "optimizer" else np.frombuffer(part)
+        failures = [Failure(number, np.array(x), *rest) for number, x, *rest in head["failures"]]
+        return state, failures

@@ -8,7 +8,18 @@ from numpy.typing import NDArray
 from typing_extensions import Self
 
 METHODS: list[str]
+STOP_REASONS: list[str]
+RETRYABLE: list[str]
+LOOKAHEAD: int
 __version__: str
+
+def settings(method: str) -> dict[str, str]:
+    """The settings of a method: a dict from the name of each to what it does."""
+
+def algorithm_name(method: str | None, options: dict[str, Any]) -> str: ...
+def budget(
+    dimension: int, maxfev: int | None, maxtime: float | None, patience: int | None
+) -> int | None: ...
 
 class SpaceExhausted(RuntimeError):
     """Every point of a discrete space has been proposed or told."""
@@ -30,7 +41,7 @@ class Space:
     def x(self, params: Mapping[str, Any]) -> NDArray[np.float64]: ...
 
 class Candidate:
-    """A point to evaluate, and to give back to `Optimizer.tell` with what came of it."""
+    """A point to evaluate, and to give back to `Optimizer.tell` with its outcome."""
 
     @property
     def id(self) -> int | None:
@@ -43,7 +54,7 @@ class Candidate:
         """The point as a dict of parameters."""
     @property
     def code(self) -> NDArray[np.float64]:
-        """The encoded point, of which `Optimizer.restore` makes the candidate anew."""
+        """The encoded point, from which `Optimizer.restore` makes the candidate again."""
 
 class Embedding:
     """A random subspace of a continuous space."""
@@ -57,28 +68,69 @@ class Embedding:
     def dimension(self) -> int: ...
     def lift(self, y: NDArray[np.float64]) -> NDArray[np.float64]: ...
 
-class Record:
-    """The counts of a run and the value of each evaluation, in the order told."""
+class Session:
+    """A search whose trials Python code evaluates. It has the optimizer until it is closed."""
 
     def __new__(
         cls,
-        values: NDArray[np.float64] | None = None,
-        evaluations: int = 0,
-        failed: int = 0,
-        infeasible: int = 0,
-    ) -> Record: ...
+        optimizer: Optimizer,
+        space: Space,
+        *,
+        maxfev: int | None = None,
+        maxtime: float | None = None,
+        target: float | None = None,
+        patience: int | None = None,
+        lookahead: int | None = None,
+        watch: bool = False,
+    ) -> Self: ...
+    def close(self) -> None: ...
+    @property
+    def space(self) -> Space: ...
+    def start(self, point: NDArray[np.float64] | Mapping[str, Any]) -> None: ...
+    def known(
+        self,
+        point: NDArray[np.float64] | Mapping[str, Any],
+        value: float | None = None,
+        violation: float | None = None,
+        failure: str | None = None,
+        text: str = "",
+    ) -> None: ...
+    def next(self, on_told: Callable[[], object] | None = None) -> tuple[int, Any] | None: ...
+    def tell(
+        self,
+        number: int,
+        value: float | None = None,
+        violation: float | None = None,
+        failure: str | None = None,
+        text: str = "",
+        evaluated: bool = True,
+    ) -> int: ...
+    def drive(
+        self,
+        fun: Callable[..., Any],
+        args: tuple[Any, ...],
+        on_told: Callable[[], object] | None = None,
+        seconds: float | None = None,
+    ) -> tuple[int, Any, bool] | None: ...
+    def point_of(self, number: int) -> Any: ...
+    def x_of(self, number: int) -> NDArray[np.float64]: ...
+    def stop(self, reason: str) -> None: ...
+    @property
+    def out(self) -> list[int]: ...
+    @property
+    def reason(self) -> str | None: ...
     @property
     def told(self) -> int: ...
     @property
-    def evaluations(self) -> int: ...
+    def evaluated(self) -> int: ...
     @property
-    def failed(self) -> int: ...
+    def failures(self) -> int: ...
     @property
     def infeasible(self) -> int: ...
-    def values(self) -> NDArray[np.float64]: ...
-    def add_value(self, value: float) -> None: ...
-    def add_failed(self) -> None: ...
-    def add_infeasible(self, evaluated: bool) -> None: ...
+    def best(self) -> tuple[NDArray[np.float64], float | None, float | None, int] | None: ...
+    def history(self) -> NDArray[np.float64]: ...
+    def state(self) -> dict[str, Any]: ...
+    def resume(self, state: dict[str, Any]) -> None: ...
 
 class Optimizer:
     """The state machine of an algorithm on a space."""
@@ -86,25 +138,13 @@ class Optimizer:
     def __new__(
         cls,
         space: Space | None,
-        method: str,
+        method: str | None,
         budget: int | None,
         seed: int,
         options: dict[str, Any],
         saved: bytes | None = None,
     ) -> Self: ...
-    def _best(
-        self,
-    ) -> tuple[NDArray[np.float64], float | None, float | None] | None: ...
-    def _drive(
-        self,
-        fun: Callable[..., Any],
-        args: tuple[Any, ...],
-        record: Record,
-        limit: int,
-        seconds: float | None = None,
-        target: float | None = None,
-        as_dict: bool = False,
-    ) -> tuple[str, Candidate | None, Any]: ...
+    def _best(self) -> tuple[NDArray[np.float64], float | None, float | None, int] | None: ...
     @overload
     def ask(self, n: None = None) -> Candidate: ...
     @overload

@@ -1,17 +1,17 @@
-"""``minimize``: SciPy's manners."""
+"""``minimize``, with the conventions of SciPy."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from racecars import _loops
+from racecars import _core, _loops
 from racecars._checkpoint import Checkpoint
 from racecars._constraints import Constraints
-from racecars._objective import Objective
+from racecars._core import Session
+from racecars._objective import Objective, outcome_of
 from racecars._run import Run
 from racecars.optimizer import Optimizer
 from racecars.space import Space, space_of
@@ -19,9 +19,7 @@ from racecars.space import Space, space_of
 if TYPE_CHECKING:
     from racecars.result import OptimizeResult
 
-# How many points are out at a time where that is not the number of workers: with `deterministic`,
-# whose runs must not depend on that number (8, as in the core), and with `vectorized`.
-LOOKAHEAD = 8
+# The number of points that `vectorized` evaluates together.
 COLUMNS = 32
 
 
@@ -32,11 +30,13 @@ def minimize(
     args: tuple[Any, ...] = (),
     space: Any = None,
     x0: Any = None,
+    known: Any = (),
     integrality: Any = None,
     constraints: Any = (),
     maxfev: int | None = None,
     maxtime: float | None = None,
     target: float | None = None,
+    patience: int | None = None,
     callback: Callable[..., Any] | None = None,
     rng: Any = None,
     workers: Any = 1,
@@ -47,7 +47,7 @@ def minimize(
     checkpoint: Any = None,
     resume: str = "auto",
     disp: bool = False,
-    method: str | Optimizer = "auto",
+    method: str | Optimizer | None = None,
     deterministic: bool = False,
     lookahead: int | None = None,
     **options: Any,
@@ -72,7 +72,7 @@ def minimize(
     ----------
     fun
         Called as ``fun(x, *args)``. It returns a number, or ``racecars.Infeasible(by)``. An
-        exception, NaN or infinity is a failed evaluation, worse than all others; see
+        exception, NaN or an infinity is a failed evaluation, worse than all others; see
         ``on_error``.
     bounds, space
         One of the two. Pairs ``(low, high)`` or a ``scipy.optimize.Bounds``; or a dict whose
@@ -80,118 +80,159 @@ def minimize(
         ``bool``, or ``racecars.Real``, ``Integer`` or ``Choice``.
     x0
         A point, or several, to be evaluated first: arrays, or dicts where the space is one.
+    known
+        Points evaluated before, as pairs of a point and its value: ``[(x, 1.5), ...]``. They are
+        not evaluated again and count in no total, but the search learns from them, and one may be
+        the best. A value may also be what else ``fun`` may return.
     integrality
         Which coordinates of ``bounds`` are integers, as in ``differential_evolution``.
     constraints
         SciPy's ``NonlinearConstraint``, ``LinearConstraint``, dicts, functions whose values must
-        be at most 0, or a list of them. A point that breaks one is not evaluated; it counts in
+        be at most 0, or a list of them. A point that violates one is not evaluated; it counts in
         ``nit`` and against ``maxfev``, not in ``nfev``.
-    maxfev, maxtime, target
-        The run ends after so many evaluations, so many seconds (evaluations under way are waited
-        for), or at a value this low. By default after 100 evaluations per coordinate, at least
-        1000.
+    maxfev, maxtime, patience
+        The run stops after this many evaluations, after this many seconds (evaluations under way
+        are waited for), or after this many evaluations without an improvement. If none of them is
+        given, it stops after 100 evaluations per coordinate, at least 1000.
+    target
+        The run stops when the best value is this low. Where the function is noisy, a lucky value
+        does not stop it: the best value must be the mean of several evaluations.
     callback
         Called after every evaluation as ``callback(intermediate_result=res)`` if that is the name
         of its only parameter, else as ``callback(x)`` with the best point. Raising
-        ``StopIteration`` or returning ``True`` ends the run.
+        ``StopIteration`` or returning ``True`` stops the run.
     rng
         A seed or a generator, see SPEC 7.
     workers
-        How many processes evaluate, or ``"threads"``, a ``concurrent.futures.Executor``, a Dask
-        ``Client``, ``"ray"`` or a Ray remote function, an ``MPIPoolExecutor``, or a function like
-        ``map``. See :mod:`racecars.workers`.
+        The number of processes that evaluate, or ``"threads"``, a ``concurrent.futures.Executor``,
+        a Dask ``Client``, ``"ray"`` or a Ray remote function, an ``MPIPoolExecutor``, or a function
+        like ``map``. See :mod:`racecars.workers`.
     vectorized
         ``fun`` takes an array whose columns are points and returns the values.
     timeout
-        The most seconds for an evaluation, which is then ended and has failed. Needs processes.
+        The seconds that an evaluation may take; then it is ended and has failed. Needs processes.
     retries
-        How often an evaluation is tried again that raised, timed out, or lost its worker.
+        The number of further attempts at an evaluation that raised, timed out, or lost its worker.
     on_error
-        ``"penalize"``: failed evaluations are told as failed, kept in ``res.errors``, and the first
-        is warned of. ``"raise"``: the first ends the run with its exception.
+        ``"penalize"``: failed evaluations are told as failed and kept in ``res.errors``, and the
+        first one causes a warning. ``"raise"``: the first one ends the run with its exception.
     checkpoint, resume
-        A file that the run is saved to, every second at most and at its end. ``resume="auto"`` goes
-        on with it if it is there, ``"must"`` insists, ``"never"`` begins anew.
+        A file that the run is saved to, once per second at most and at its end. With
+        ``resume="auto"`` the run continues from the file if it exists, ``"must"`` requires it, and
+        ``"never"`` begins anew. A resumed run takes ``x0`` and ``known`` from the file.
     disp
-        Print how the run goes.
+        Print the progress.
     method, options
-        One of ``racecars.METHODS`` with its settings, or an :class:`Optimizer` to go on with,
-        such as ``res.optimizer``. ``"auto"`` chooses by what it sees of the objective, and
-        ``res.portfolio`` says how; settings without a method are those of ``"race-cars"``. Whether
-        the function is noisy it finds out by evaluating the first point twice, unless told by
-        ``noise="yes"`` or ``"no"``; then ``res.x`` is not the luckiest point, and ``res.fun`` a
-        mean.
+        One of ``racecars.METHODS`` with its settings (see :func:`racecars.settings`), or an
+        :class:`Optimizer` to continue with, such as ``res.optimizer``. The default is ``"auto"``,
+        which chooses by what it sees of the objective, and reports its choices in
+        ``res.portfolio``. It detects noise by evaluating the first point twice, unless
+        ``noise="yes"`` or ``"no"`` says whether there is any; with noise, ``res.x`` is not the
+        point with the luckiest value, and ``res.fun`` is the mean of ``res.best_evaluations``
+        values. Settings without a method that ``"auto"`` does not have are those of
+        ``"race-cars"``.
     deterministic, lookahead
         Tell outcomes in the order asked, with ``lookahead`` points out (8), so that the run does
         not depend on the number of workers. With ``vectorized``, ``lookahead`` is the number of
         columns (32).
     """
-    if method == "auto" and options and "noise" not in options:
-        method = "race-cars"  # whose settings they are; auto has no others
     given = _space(bounds, space, integrality, method)
-    as_dict = given.is_by_name
-    _check(vectorized, as_dict, retries, on_error, resume, timeout, lookahead)
-    if maxfev is None and maxtime is None:
-        maxfev = max(1000, 100 * given.dimension)
-    _check_limits(maxfev, maxtime, target)
+    _check(vectorized, given, retries, on_error, resume, timeout, lookahead)
+    _check_limits(maxfev, maxtime, patience)
+    maxfev = _core.budget(given.dimension, maxfev, maxtime, patience)
     saved = None if checkpoint is None else Checkpoint(checkpoint)
-    resumes = saved is not None and resume != "never" and (resume == "must" or saved.path.exists())
-    if saved is not None and resumes:
-        optimizer = saved.optimizer(given)
+    state = None
+    if saved is not None and (resume == "must" or (resume == "auto" and saved.path.exists())):
+        state, failures = saved.read()
+        optimizer = _restored(saved, state["optimizer"], given, method, options)
     elif isinstance(method, Optimizer):
         optimizer = method
     else:
         optimizer = Optimizer(given, method, budget=maxfev, rng=rng, **options)
-    if isinstance(method, str) and optimizer.method != method:
-        text = f"checkpoint {checkpoint} is of method {optimizer.method}, not {method}"
-        raise ValueError(f"{text}; resume='never' begins anew")
-    run = Run(
+    is_one = isinstance(workers, (int, np.integer)) and workers == 1 and timeout is None
+    is_here = vectorized or (is_one and (not deterministic or lookahead == 1))
+    ahead = (lookahead or _core.LOOKAHEAD) if deterministic and not is_here else None
+    constrained = Constraints(constraints)
+    objective = Objective(fun, args if isinstance(args, tuple) else (args,), constrained)
+    session = Session(
         optimizer,
-        Objective(fun, args if isinstance(args, tuple) else (args,), Constraints(constraints)),
-        as_dict=as_dict,
+        given,
         maxfev=maxfev,
         maxtime=maxtime,
         target=target,
-        callback=callback,
-        retries=retries,
-        on_error=on_error,
-        checkpoint=saved,
-        disp=disp,
+        patience=patience,
+        lookahead=ahead,
+        watch=callback is not None or saved is not None or disp,
     )
-    if saved is not None and resumes:
-        run.resume(saved)
-    else:
-        run.starts(_points(x0, given.dimension))
-    return _carry_out(run, workers, vectorized, timeout, deterministic, lookahead)
-
-
-def _carry_out(
-    run: Run,
-    workers: Any,
-    vectorized: bool,
-    timeout: float | None,
-    deterministic: bool,
-    lookahead: int | None,
-) -> OptimizeResult:
-    is_one = isinstance(workers, (int, np.integer)) and workers == 1
     try:
-        if vectorized:
-            _loops.vectorized(run, lookahead or COLUMNS)
-        elif is_one and timeout is None and (not deterministic or (lookahead or 0) == 1):
-            _loops.sequential(run)
+        run = Run(
+            optimizer,
+            session,
+            objective,
+            callback=callback,
+            retries=retries,
+            on_error=on_error,
+            checkpoint=saved,
+            disp=disp,
+        )
+        if state is not None:
+            session.resume(state)
+            run.failures = failures
         else:
-            from racecars import workers as pools
+            _begin(session, x0, known)
+        try:
+            if vectorized:
+                _loops.vectorized(run, lookahead or COLUMNS)
+            elif is_here:
+                _loops.sequential(run)
+            else:
+                from racecars import workers as pools
 
-            ahead = (lookahead or LOOKAHEAD) if deterministic else None
-            with pools.pool_of(workers, run.objective, timeout) as pool:
-                pools.asynchronous(run, pool, ahead)
-    except KeyboardInterrupt:
-        run.stop("interrupted")
+                with pools.pool_of(workers, objective, timeout) as pool:
+                    pools.asynchronous(run, pool, maxfev, ahead)
+        except KeyboardInterrupt:
+            session.stop("interrupted")
+        finally:
+            if ahead is None and session.reason is not None:
+                run.next()  # learns the outcomes that have come in
+            run.save()
+        if disp:
+            print(run.line(), flush=True)
+        return run.final_result()
     finally:
-        run.save()
-    if run.disp:
-        print(run.line(), flush=True)
-    return run.result(run.reason or "limit")
+        session.close()
+
+
+def _begin(session: Session, x0: Any, known: Any) -> None:
+    """Has the start points evaluated, and tells the known ones."""
+    for point in _points(x0, session.space):
+        session.start(point)
+    for place, pair in enumerate(known):
+        try:
+            x, returned = pair
+        except (TypeError, ValueError):
+            text = "is not a pair of a point and its value"
+            raise ValueError(f"known[{place}] {text}: {pair!r}") from None
+        outcome = outcome_of(returned)
+        for point in _points(x, session.space, f"known[{place}]"):
+            session.known(point, outcome.value, outcome.violation, outcome.failure, outcome.text)
+
+
+def _restored(
+    saved: Checkpoint, state: bytes, given: Space, method: Any, options: dict[str, Any]
+) -> Optimizer:
+    """The optimizer of a checkpoint, if it is of the method asked for."""
+    try:
+        optimizer = Optimizer.from_bytes(state, given)
+    except ValueError as error:
+        raise ValueError(f"checkpoint {saved.path}: {error}") from None
+    if isinstance(method, Optimizer):
+        return optimizer
+    wanted = _core.algorithm_name(method, options)
+    if optimizer.method != wanted:
+        text = f"checkpoint {saved.path} is of method {optimizer.method}, not {wanted}"
+        raise ValueError(f"{text}; resume='never' begins anew")
+    return optimizer
 
 
 def method(
@@ -205,7 +246,7 @@ def method(
     jac: Any = None,
     hess: Any = None,
     hessp: Any = None,
-    algorithm: str = "auto",
+    algorithm: str | None = None,
     **options: Any,
 ) -> OptimizeResult:
     """For ``scipy.optimize.minimize(fun, x0, bounds=..., method=racecars.method, options=...)``.
@@ -237,22 +278,22 @@ def method(
     )
 
 
-def _space(bounds: Any, space: Any, integrality: Any, method: str | Optimizer) -> Space:
+def _space(bounds: Any, space: Any, integrality: Any, method: Any) -> Space:
     if bounds is not None and space is not None:
-        raise ValueError("bounds and space are both given; one of them says it all")
+        raise ValueError("bounds and space are both given; give one of them")
     if bounds is None and space is None:
         if isinstance(method, Optimizer):
             return method.space
         raise ValueError("neither bounds nor space is given")
     given = space_of(space if bounds is None else bounds, integrality)
     if isinstance(method, Optimizer) and method.space != given:
-        raise ValueError("the optimizer to go on with searches another space")
+        raise ValueError("the optimizer to continue with searches another space")
     return given
 
 
 def _check(
     vectorized: bool,
-    as_dict: bool,
+    given: Space,
     retries: int,
     on_error: str,
     resume: str,
@@ -269,31 +310,29 @@ def _check(
         raise ValueError(f"lookahead is {lookahead}; it must be at least 1")
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout is {timeout}; it must be above 0 seconds")
-    if vectorized and as_dict:
+    if vectorized and given.is_by_name:
         raise ValueError("vectorized=True needs bounds: a dict space has no columns")
     if vectorized and timeout is not None:
         raise ValueError("timeout needs one evaluation at a time, not vectorized=True")
 
 
-def _check_limits(maxfev: int | None, maxtime: float | None, target: float | None) -> None:
-    if maxfev is not None and maxfev < 1:
-        raise ValueError(f"maxfev is {maxfev}; it must be at least 1")
+def _check_limits(maxfev: int | None, maxtime: float | None, patience: int | None) -> None:
+    for name, count in (("maxfev", maxfev), ("patience", patience)):
+        if count is not None and count < 1:
+            raise ValueError(f"{name} is {count}; it must be at least 1")
     if maxtime is not None and not maxtime > 0:
         raise ValueError(f"maxtime is {maxtime}; it must be above 0 seconds")
-    if target is not None and math.isnan(target):
-        raise ValueError("target is NaN, which no value is below")
 
 
-def _points(x0: Any, dimension: int) -> list[Any]:
+def _points(given: Any, space: Space, name: str = "x0") -> list[Any]:
     """One point or several, as arrays or dicts."""
-    if x0 is None:
+    if given is None:
         return []
-    if isinstance(x0, Mapping):
-        return [dict(x0)]
-    if isinstance(x0, (list, tuple)) and x0 and all(isinstance(x, Mapping) for x in x0):
-        return [dict(x) for x in x0]
-    points = np.atleast_2d(np.asarray(x0, dtype=float))
-    if points.ndim != 2 or points.shape[1] != dimension:
-        shape = np.shape(x0)
-        raise ValueError(f"x0 has shape {shape}; it takes ({dimension},) or (k, {dimension})")
-    return [np.ascontiguousarray(point) for point in points]
+    if isinstance(given, Mapping):
+        return [dict(given)]
+    if isinstance(given, (list, tuple)) and given and all(isinstance(x, Mapping) for x in given):
+        return [dict(x) for x in given]
+    points, n = np.atleast_2d(np.asarray(given, dtype=float)), space.dimension
+    if points.ndim != 2 or points.shape[1] != n:
+        raise ValueError(f"{name} has shape {np.shape(given)}; it takes ({n},) or (k, {n})")
+    return list(points)

@@ -1,4 +1,4 @@
-"""The user's function with its arguments and constraints, and what comes of calling it."""
+"""The user's function with its arguments and constraints, and the outcome of calling it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from racecars._constraints import Constraints
+from racecars._core import RETRYABLE
 
 
 class Infeasible:
-    """What ``fun`` may return instead of a value: the point breaks a constraint, by this much."""
+    """What ``fun`` may return instead of a value: the point violates a constraint by this much."""
 
     # No subclass of float: it must not pass for a value.
     def __init__(self, violation: float) -> None:
@@ -24,32 +25,28 @@ class Infeasible:
 
 
 class Outcome(NamedTuple):
-    """What came of an evaluation, such as a worker process can send.
+    """The outcome of an evaluation, as a worker process sends it.
 
-    ``kind`` is "value", "infeasible", "error" (an exception, or something that is no value),
-    "died" or "timeout". ``amount`` is the value or the violation. ``evaluated`` is whether
-    ``fun`` was called.
+    One of ``value``, ``violation`` and ``failure`` is given. ``failure`` is the name of one of the
+    core's kinds of failure, which ``text`` explains. ``evaluated`` is whether ``fun`` was called.
     """
 
-    kind: str
-    amount: float = math.nan
+    value: float | None = None
+    violation: float | None = None
+    failure: str | None = None
     text: str = ""
     traceback: str = ""
     error: BaseException | None = None
     evaluated: bool = True
 
     @property
-    def is_failure(self) -> bool:
-        return self.kind in ("error", "died", "timeout")
-
-    @property
-    def is_worth_another(self) -> bool:
-        """Whether it may come out otherwise if tried again: not where a value was returned."""
-        return self.kind != "error" or bool(self.traceback)
+    def is_retryable(self) -> bool:
+        """Whether it failed, and another attempt may succeed."""
+        return self.failure in RETRYABLE
 
 
 class Objective:
-    """Calls ``fun(x, *args)``, unless ``x`` breaks a constraint."""
+    """Calls ``fun(x, *args)``, unless ``x`` violates a constraint."""
 
     def __init__(
         self, fun: Callable[..., Any], args: tuple[Any, ...], constraints: Constraints
@@ -64,7 +61,7 @@ class Objective:
         return self.fun(x, *self.args)
 
     def outcome(self, x: Any) -> Outcome:
-        """Calls and never raises, but for what is meant to end the program."""
+        """Calls, and turns exceptions into failures; only those meant to end the program pass."""
         try:
             return outcome_of(self(x))
         except Exception as error:
@@ -72,26 +69,26 @@ class Objective:
 
 
 class Unevaluated(Infeasible):
-    """The violation of a point whose value was not asked for."""
+    """The violation of a point that was not evaluated."""
 
 
 def outcome_of(returned: Any) -> Outcome:
-    """What a function's return value means."""
+    """The outcome that a function's return value stands for."""
     if isinstance(returned, Infeasible):
         evaluated = not isinstance(returned, Unevaluated)
         violation = returned.violation
         if math.isfinite(violation) and violation >= 0.0:
-            return Outcome("infeasible", violation, evaluated=evaluated)
-        return Outcome("error", text=f"a constraint was violated by {violation}")
+            return Outcome(violation=violation, evaluated=evaluated)
+        return Outcome(failure="nan", text=f"a constraint was violated by {violation}")
     try:
         value = _number(returned)
     except (TypeError, ValueError):
         shape = f" of shape {np.shape(returned)}" if isinstance(returned, np.ndarray) else ""
         kind = type(returned).__name__
-        return Outcome("error", text=f"fun returned {kind}{shape}, not a number")
+        return Outcome(failure="nan", text=f"fun returned {kind}{shape}, not a number")
     if not math.isfinite(value):
-        return Outcome("error", text=f"fun returned {value}")
-    return Outcome("value", value)
+        return Outcome(failure="nan", text=f"fun returned {value}")
+    return Outcome(value)
 
 
 def _number(returned: Any) -> float:
@@ -106,10 +103,10 @@ def failed(error: BaseException) -> Outcome:
     """The outcome of an evaluation that raised."""
     # The first entries are ours.
     trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    return Outcome("error", text=described(error), traceback=trace, error=error)
+    return Outcome(failure="error", text=described(error), traceback=trace, error=error)
 
 
 def described(error: BaseException) -> str:
-    """An exception in a line."""
+    """An exception in one line."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

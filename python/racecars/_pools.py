@@ -1,4 +1,4 @@
-"""Workers of other packages behind one small interface; nothing is imported that is not used."""
+"""Workers of other packages behind one interface. Packages are imported only where used."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
 from typing import Any, ClassVar, Optional
 
-from racecars._objective import Objective, Outcome, described, failed, outcome_of
+from racecars._objective import Objective, Outcome, Unevaluated, described, failed, outcome_of
 
 Done = tuple[int, Optional[float], list[Optional[Outcome]]]
-"""A task's number, the seconds that its evaluations took, and what came of each; ``None`` where it
-was lost, but not known to be at fault."""
+"""A task's number, the seconds that its evaluations took, and the outcome of each; ``None`` for an
+evaluation that was lost with its worker, when another one may have been the cause."""
 
 
 class PoolBroken(Exception):
-    """No worker is left and there will be none."""
+    """No worker is left, and none can be started."""
 
 
 class Pool:
     """Workers that evaluate lists of points."""
 
     size: int
-    """How many lists at a time."""
+    """The number of lists evaluated at a time."""
     takes_many = True
     """Whether a list may have more than one point."""
     latency = 0.001
-    """About how many seconds it takes to send a list and get the outcomes."""
+    """The approximate seconds that it takes to send a list and receive its outcomes."""
 
     def submit(self, number: int, points: list[Any]) -> None:
         raise NotImplementedError
 
     def wait(self, seconds: float | None) -> Iterable[Done]:
-        """The lists that have been evaluated; waits for the first, at most so long."""
+        """The lists that have been evaluated; waits for the first, at most this many seconds."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Drops what is under way, without waiting."""
+        """Drops the evaluations under way, without waiting."""
 
     def __enter__(self) -> Pool:
         return self
@@ -49,7 +49,7 @@ class Pool:
 
 
 def evaluate(objective: Any, points: list[Any]) -> tuple[float, list[Outcome]]:
-    """What a worker does."""
+    """Evaluates a list of points in a worker; returns the seconds taken and the outcomes."""
     start = time.perf_counter()
     if isinstance(objective, Shipped):
         objective = objective.unpacked()
@@ -58,7 +58,7 @@ def evaluate(objective: Any, points: list[Any]) -> tuple[float, list[Outcome]]:
 
 
 def sendable(outcome: Outcome) -> Outcome:
-    """Without an exception that could not be sent."""
+    """The outcome, without its exception if that cannot be pickled."""
     if outcome.error is not None:
         try:
             pickle.loads(pickle.dumps(outcome.error))
@@ -68,7 +68,7 @@ def sendable(outcome: Outcome) -> Outcome:
 
 
 class Shipped:
-    """An objective packed once, with cloudpickle if it is there, so that lambdas can travel."""
+    """An objective pickled once, with cloudpickle if it is installed, which takes lambdas."""
 
     cache: ClassVar[dict[str, Objective]] = {}
 
@@ -82,12 +82,12 @@ class Shipped:
         except Exception as error:
             text = f"fun cannot be sent to other processes: {described(error)}"
             if packer is pickle:
-                text += "; `pip install cloudpickle` lets lambdas and local functions travel"
+                text += "; `pip install cloudpickle` lets lambdas and local functions be sent"
             raise TypeError(text) from None
         self.digest = hashlib.sha256(self.packed).hexdigest()
 
     def unpacked(self) -> Objective:
-        """The objective, which a worker unpacks once."""
+        """The objective, which each worker unpickles once."""
         if self.digest not in Shipped.cache:
             Shipped.cache.clear()
             Shipped.cache[self.digest] = pickle.loads(self.packed)
@@ -95,10 +95,10 @@ class Shipped:
 
 
 def lost(error: BaseException, count: int) -> list[Outcome | None]:
-    """What came of points whose worker is gone: the only one is at fault, of several any may be."""
+    """The outcomes of points whose worker was lost: any of several may have been the cause."""
     if count > 1:
         return [None] * count
-    return [Outcome("died", text=f"the worker was lost: {described(error)}")]
+    return [Outcome(failure="lost", text=f"the worker was lost: {described(error)}")]
 
 
 class Futures(Pool):
@@ -139,14 +139,14 @@ class Futures(Pool):
 
 
 class Dask(Pool):
-    """A Dask client. A point may come twice, so nothing may come from Dask's cache."""
+    """A Dask client. A point may be evaluated twice, so Dask's cache is not used."""
 
     latency = 0.01
 
     def __init__(self, client: Any, objective: Objective) -> None:
         self.client = client
         self.size = max(1, sum(client.nthreads().values()))
-        # The result of a task, and not scattered: Dask makes it anew when its worker is lost.
+        # The result of a task, not scattered: Dask computes it again when its worker is lost.
         self.objective = client.submit(Shipped.unpacked, Shipped(objective), pure=False)
         self.tasks: dict[Any, tuple[int, int]] = {}
 
@@ -174,7 +174,7 @@ class Dask(Pool):
 
 
 class Ray(Pool):
-    """Ray tasks, tried once each: retries are the run's business."""
+    """Ray tasks, each tried once: the run decides on retries."""
 
     latency = 0.005
 
@@ -225,7 +225,7 @@ class RayFunction(Ray):
 
     def submit(self, number: int, points: list[Any]) -> None:
         if self.constraints and not (violation := self.constraints.violation(points[0])) <= 0.0:
-            outcome = Outcome("infeasible", violation, evaluated=False)
+            outcome = outcome_of(Unevaluated(violation))
             self.broken.append((number, None, [outcome]))
             return
         self.tasks[self.function.remote(points[0], *self.args)] = (number, 1)
@@ -246,7 +246,7 @@ class RayFunction(Ray):
 
 
 class Map(Pool):
-    """A function like ``map``, which gets all points that are out at a time."""
+    """A function like ``map``, which gets a list of all points to be evaluated."""
 
     size = 16
     takes_many = False

@@ -1,8 +1,8 @@
-"""Processes of our own, which may die or be ended one by one.
+"""Processes of our own, which may die, or be ended one by one.
 
-A worker gets a list of points through its pipe and sends outcomes back, at the latest a few
-milliseconds after they are known. So it is known which evaluation a worker died of, or a little
-list of which.
+A worker gets a list of points through its pipe, and sends each outcome back within a few
+milliseconds. So when a worker dies, it is known which evaluation it died of, or at least which few
+it may be.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ import numpy as np
 from racecars._objective import Objective, Outcome, described
 from racecars._pools import Done, Pool, Shipped, sendable
 
-# Outcomes are sent when the last were sent so long ago.
+# Seconds that outcomes may be held back, to be sent together.
 FLUSH = 0.005
-# How long a worker may take to end when it is told to.
+# Seconds that a worker may take to end when it is asked to.
 GRACE = 0.2
 
 
 class Processes(Pool):
-    """So many processes, forked where that is possible: then every function works."""
+    """Processes, forked where that is possible: then every function works."""
 
     def __init__(self, objective: Objective, size: int, timeout: float | None) -> None:
         self.size, self.timeout = size, timeout
@@ -70,9 +70,9 @@ class Processes(Pool):
                 yield done
 
     def look_at(self, worker: Worker) -> Done | None:
-        """What a worker has come to, ``None`` while it is busy."""
+        """The outcomes of a worker's list, ``None`` while it is busy."""
         if not worker.receive():
-            return worker.lost("died", worker.obituary())
+            return worker.lost("lost", worker.obituary())
         if len(worker.outcomes) == worker.count:
             self.idle.append(worker)
             return worker.number, worker.seconds, list(worker.outcomes)
@@ -101,11 +101,11 @@ class Worker:
         inherited = [*others, self.pipe] if context.get_start_method() == "fork" else []
         self.process = context.Process(target=serve, args=(theirs, objective, inherited))
         with warnings.catch_warnings():
-            # Forking with threads about is what ProcessPoolExecutor does too.
+            # ProcessPoolExecutor forks with threads running, too.
             warnings.simplefilter("ignore", DeprecationWarning)
             self.process.start()
         theirs.close()
-        if not inherited:  # a new interpreter takes its time, which is no evaluation's
+        if not inherited:  # its start-up time must not count as an evaluation's
             self.pipe.recv()
         self.number = self.count = 0
         self.outcomes: list[Outcome] = []
@@ -117,7 +117,7 @@ class Worker:
         self.pipe.send(points)
 
     def receive(self) -> bool:
-        """Takes what has come; whether there may be more."""
+        """Takes the outcomes sent so far; returns whether there may be more."""
         try:
             while len(self.outcomes) < self.count and self.pipe.poll():
                 seconds, outcomes = self.pipe.recv()
@@ -129,14 +129,15 @@ class Worker:
         return len(self.outcomes) == self.count or self.process.exitcode is None
 
     def lost(self, kind: str, text: str) -> Done:
-        """The end of a worker in the midst of its list. If it is known what it died of, that
-        evaluation has failed; those after it, or all if it is not, are to be done again."""
+        """Ends a worker amid its list. If only one evaluation was left, it has failed; of several,
+        it is not known which, and all are evaluated again."""
         self.end()
         left = self.count - len(self.outcomes)
-        at_fault = [Outcome(kind, text=text)] if left == 1 else [None]
-        return self.number, None, [*self.outcomes, *at_fault, *[None] * (left - 1)]
+        rest = [Outcome(failure=kind, text=text)] if left == 1 else [None] * left
+        return self.number, None, [*self.outcomes, *rest]
 
     def obituary(self) -> str:
+        """How the process ended."""
         self.process.join(GRACE)
         code = self.process.exitcode
         if code is not None and code < 0:
@@ -145,12 +146,12 @@ class Worker:
         return f"the worker process ended with exit code {code}"
 
     def dismiss(self) -> None:
-        """Asks it to end."""
+        """Asks the process to end."""
         with contextlib.suppress(OSError):
             self.pipe.send(None)
 
     def end(self) -> None:
-        """Ends it, with all processes that it started."""
+        """Kills the process, with all processes that it started."""
         if self.process.exitcode is None:
             with contextlib.suppress(OSError):
                 if hasattr(os, "killpg"):
@@ -161,12 +162,13 @@ class Worker:
 
 
 def serve(pipe: Connection, objective: Any, inherited: list[Connection]) -> None:
-    """What a worker process does: evaluates lists of points until it is told to end, or its
-    parent is gone, which it would not notice while it held the other end of its own pipe."""
+    """Runs in a worker process: evaluates lists of points until it is asked to end, or its parent
+    has died. It closes the pipe ends that it inherited, since it would not notice the latter while
+    it held the other end of its own pipe."""
     for other in inherited:
         other.close()
     if hasattr(os, "setpgrp"):
-        os.setpgrp()  # of its own, so that it can be ended with what it started
+        os.setpgrp()  # so that it can be killed with the processes that it started
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     random.seed()
     np.random.seed()
@@ -179,13 +181,14 @@ def serve(pipe: Connection, objective: Any, inherited: list[Connection]) -> None
 
 
 def evaluate(pipe: Connection, objective: Any, points: list[Any]) -> None:
+    """Evaluates points and sends the outcomes."""
     outcomes: list[Outcome] = []
     last = start = time.perf_counter()
     for point in points:
         try:
             outcome = objective.outcome(point)
-        except BaseException as error:  # SystemExit: what fun does is not what the worker does
-            outcome = Outcome("error", text=described(error))
+        except BaseException as error:  # SystemExit in fun must not end the worker
+            outcome = Outcome(failure="error", text=described(error))
         outcomes.append(sendable(outcome))
         now = time.perf_counter()
         if now - last > FLUSH:

@@ -1,7 +1,7 @@
-"""A run: what it may spend, what it has come to, and what is said of it.
+"""A run: a session of the core, with the callback, failures, checkpoints and the result around it.
 
-How candidates are evaluated is not its business: `_loops` and `workers` ask it for candidates and
-give it outcomes.
+The session decides which trial is next, in which order outcomes are told, and when to stop.
+`_loops` and `workers` evaluate the trials.
 """
 
 from __future__ import annotations
@@ -10,35 +10,38 @@ import inspect
 import math
 import time
 import warnings
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from racecars._checkpoint import Checkpoint
-from racecars._core import Candidate, Record, SpaceExhausted
+from racecars._core import Session
 from racecars._objective import Objective, Outcome
 from racecars.optimizer import Optimizer
 
 if TYPE_CHECKING:
     from racecars.result import Failure, OptimizeResult
 
-# So many failures are kept in full.
-MOST_FAILURES = 20
-# How often a checkpoint is written, and progress is said, at most.
+# The number of failures kept in full.
+MAX_FAILURES = 20
+# Seconds between checkpoints, and between lines of progress.
 PERIOD = 1.0
 
-# Why a run ended: status and message.
-ENDS = {
-    "limit": (0, "The evaluations allowed (maxfev) have been used."),
+# SciPy's status and message for each of the core's stop reasons.
+STATUS = {
+    "evaluations": (0, "The evaluations allowed (maxfev) have been used."),
     "target": (1, "The target was reached."),
     "time": (2, "The time allowed (maxtime) has passed."),
-    "callback": (3, "The callback asked to stop."),
+    "observer": (3, "The callback asked to stop."),
     "exhausted": (4, "Every point of the space has been evaluated."),
-    "workers": (-3, "The workers are gone; this is the best so far."),
+    "no-improvement": (5, "The best value has not improved for as long as the patience."),
     "interrupted": (-1, "Interrupted; this is the best so far."),
+    "workers-lost": (-3, "The workers are gone; this is the best so far."),
+    "first-failures": (-4, "The first evaluations all failed."),
 }
+# The status of a run without a feasible value.
+NO_VALUE = -2
 
 
 class Run:
@@ -47,191 +50,141 @@ class Run:
     def __init__(
         self,
         optimizer: Optimizer,
+        session: Session,
         objective: Objective,
         *,
-        as_dict: bool,
-        maxfev: int | None,
-        maxtime: float | None,
-        target: float | None,
-        callback: Callable[..., Any] | None,
-        retries: int,
-        on_error: str,
-        checkpoint: Checkpoint | None,
-        disp: bool,
+        callback: Callable[..., Any] | None = None,
+        retries: int = 0,
+        on_error: str = "penalize",
+        checkpoint: Checkpoint | None = None,
+        disp: bool = False,
     ) -> None:
-        self.optimizer, self.objective, self.as_dict = optimizer, objective, as_dict
-        self.limit = math.inf if maxfev is None else maxfev
-        self.target, self.retries, self.on_error = target, retries, on_error
+        self.optimizer, self.session, self.objective = optimizer, session, objective
+        self.retries, self.on_error = retries, on_error
         self.callback = None if callback is None else adapted(callback)
+        self.on_told = None if callback is None else self.call_back
         self.checkpoint, self.disp = checkpoint, disp
+        self.has_ticks = disp or checkpoint is not None
         self.start = time.monotonic()
-        self.deadline = math.inf if maxtime is None else self.start + maxtime
         self.next_tick = self.start + PERIOD
-        self.record = Record()
         self.failures: list[Failure] = []
-        self.queue: deque[Candidate] = deque()
-        """What is to be evaluated before the optimizer is asked."""
-        self.out: dict[int, Candidate] = {}
-        """The candidates that are being evaluated, by their object's id."""
-        self.reason: str | None = None
 
-    def resume(self, checkpoint: Checkpoint) -> None:
-        """Goes on with what a checkpoint file holds."""
-        self.record, self.failures, pending = checkpoint.read(self.optimizer)
-        self.queue.extend(pending)
-        best = self.optimizer.best
-        if best is not None and self.target is not None and best.fun <= self.target:
-            self.stop("target")
+    def next(self) -> tuple[int, Any] | None:
+        """The next trial to evaluate, its number and point; ``None`` if there is none for now."""
+        return self.session.next(self.on_told)
 
-    def stop(self, reason: str) -> None:
-        """Ends the run; the first reason given stays."""
-        self.reason = self.reason or reason
-
-    def may_ask(self) -> bool:
-        """Whether another candidate may be handed out."""
-        if self.reason is None and self.record.told >= self.limit:
-            self.stop("limit")
-        if self.reason is None and self.deadline < math.inf and time.monotonic() >= self.deadline:
-            self.stop("time")
-        return self.reason is None and self.record.told + len(self.out) < self.limit
-
-    def next(self) -> Candidate | None:
-        """The next candidate to evaluate, ``None`` if there is none for now."""
-        if not self.may_ask():
-            return None
-        try:
-            candidate = self.queue.popleft() if self.queue else self.optimizer.ask()
-        except SpaceExhausted:
-            if not self.out:
-                self.stop("exhausted")
-            return None
-        self.out[id(candidate)] = candidate
-        return candidate
-
-    def settle(self, candidate: Candidate, outcome: Outcome) -> None:
-        """Enters what came of a candidate."""
-        if outcome.kind == "value":
-            self.optimizer.tell(candidate, outcome.amount)
-            self.record.add_value(outcome.amount)
-            if self.target is not None and outcome.amount <= self.target:
-                self.stop("target")
-        elif outcome.kind == "infeasible":
-            self.optimizer.tell(candidate, violation=outcome.amount)
-            self.record.add_infeasible(outcome.evaluated)
-        else:
-            self.fail(candidate, outcome)
-        self.out.pop(id(candidate), None)
-        self.after()
-
-    def fail(self, candidate: Candidate, outcome: Outcome) -> None:
-        """Enters a failed evaluation, and shows the first."""
-        from racecars.result import Failure
-
+    def settle(self, number: int, outcome: Outcome) -> None:
+        """Takes the outcome of a trial."""
+        value, violation, failure, text, traceback, error, evaluated = outcome
+        if failure is None:
+            self.session.tell(number, value, violation, evaluated=evaluated)
+            return
         if self.on_error == "raise":
-            if outcome.error is not None:
-                raise outcome.error
-            raise RuntimeError(f"evaluation {self.record.told}: {outcome.text}")
-        x = candidate.x
-        self.optimizer.tell(candidate, error=outcome.text)
-        index = self.record.told
-        self.record.add_failed()
-        if len(self.failures) < MOST_FAILURES:
-            kept = Failure(index, x, outcome.text, outcome.traceback, outcome.error)
-            self.failures.append(kept)
-        if self.record.failed == 1:
-            text = f"evaluation {index} failed and counts as worse than all others"
+            raise error or RuntimeError(f"evaluation {self.session.told}: {text}")
+        x = self.session.x_of(number)
+        place = self.session.tell(number, failure=failure, text=text)
+        if not self.failures:
+            shown = f"evaluation {place} failed and counts as worse than all others: {text}"
             more = "the first failures are kept in res.errors; on_error='raise' stops at one"
-            warn(f"{text}: {outcome.text} ({more})")
+            warn(f"{shown} ({more})")
+        if len(self.failures) < MAX_FAILURES:
+            from racecars.result import Failure
 
-    def after(self) -> None:
-        """What is done after each evaluation, or each batch of them."""
-        if self.callback is not None and self.reason is None:
-            try:
-                if self.callback(self.result()):
-                    self.stop("callback")
-            except StopIteration:
-                self.stop("callback")
-        self.tick_if_due()
+            self.failures.append(Failure(place, x, failure, text, traceback, error))
+
+    def call_back(self) -> None:
+        """Calls the callback, which may stop the run, after an outcome was told."""
+        assert self.callback is not None
+        if self.session.reason is not None:
+            return
+        try:
+            wants_stop = self.callback(self.result())
+        except StopIteration:
+            wants_stop = True
+        if wants_stop:
+            self.session.stop("observer")
 
     def tick_if_due(self) -> None:
+        """Writes the checkpoint and prints progress, once per period."""
         if self.has_ticks and time.monotonic() >= self.next_tick:
-            self.tick()
-
-    @property
-    def has_ticks(self) -> bool:
-        return self.disp or self.checkpoint is not None
-
-    def tick(self) -> None:
-        """Writes the checkpoint and says how far the run is."""
-        self.save()
-        if self.disp:
-            print(self.line(), flush=True)
-        self.next_tick = time.monotonic() + PERIOD
+            self.save()
+            if self.disp:
+                print(self.line(), flush=True)
+            self.next_tick = time.monotonic() + PERIOD
 
     def seconds(self) -> float | None:
-        """How long a loop may go on, or wait, by itself; after the deadline, for the next tick."""
-        until = self.next_tick if self.has_ticks else math.inf
-        if self.reason is None:
-            until = min(until, self.deadline)
-        return None if until == math.inf else max(0.0, until - time.monotonic())
+        """The seconds until the next tick."""
+        return max(0.0, self.next_tick - time.monotonic()) if self.has_ticks else None
+
+    def told_failures(self) -> list[Failure]:
+        """The failures kept, of trials that the optimizer has been told of."""
+        told = self.session.told
+        return [failure for failure in self.failures if failure.number < told]
 
     def save(self) -> None:
         if self.checkpoint is not None:
-            pending = [*self.out.values(), *self.queue]
-            self.checkpoint.write(self.optimizer, self.record, self.failures, pending)
+            self.checkpoint.write(self.session.state(), self.told_failures())
 
     def line(self) -> str:
-        best = self.optimizer._best()
-        value = math.inf if best is None or best[1] is None else best[1]
-        failed = f", {self.record.failed} failed" if self.record.failed else ""
+        """The progress, for people."""
+        found, failures = self.session.best(), self.session.failures
+        value = math.inf if found is None or found[1] is None else found[1]
+        failed = f", {failures} failed" if failures else ""
         elapsed = time.monotonic() - self.start
-        return f"{self.record.told} evaluations, best {value:.6g}{failed} ({elapsed:.0f} s)"
+        return f"{self.session.told} evaluations, best {value:.6g}{failed} ({elapsed:.0f} s)"
 
-    def result(self, reason: str | None = None) -> OptimizeResult:
-        """What the run has come to so far, or, with the reason of its end, at last."""
+    def result(self) -> OptimizeResult:
+        """The result so far, as the callback gets it."""
         from racecars.result import OptimizeResult
 
-        found = self.optimizer._best()
-        record, n = self.record, self.optimizer.space.dimension
-        x, value, violation = found or (np.full(n, np.nan), None, None)
+        session, space = self.session, self.optimizer.space
+        found = session.best()
+        x, value, violation, evaluations = found or (
+            np.full(space.dimension, np.nan),
+            None,
+            None,
+            0,
+        )
         res = OptimizeResult(
             x=x,
             fun=math.inf if value is None else value,
-            nfev=record.evaluations,
-            nit=record.told,
-            n_failed=record.failed,
-            n_infeasible=record.infeasible,
+            best_evaluations=evaluations,
+            nfev=session.evaluated,
+            nit=session.told,
+            n_failed=session.failures,
+            n_infeasible=session.infeasible,
             maxcv=violation or 0.0,
         )
-        if self.as_dict:
-            res["params"] = None if found is None else self.optimizer.space.params(x)
-        if reason is None:
-            return res
-        status, message = ENDS[reason]
-        if value is None and status >= 0:
-            status = -2
-            message = f"No evaluation gave a value. {message}"
-            if violation is not None:
-                message = f"No feasible point was found; x is the least infeasible. {message}"
-        if self.failures:
-            message += f" {record.failed} of {record.told} evaluations failed, the first with "
-            message += f"{self.failures[0].text}"
+        if session.space.is_by_name:
+            res["params"] = None if found is None else session.space.params(x)
+        return res
+
+    def final_result(self) -> OptimizeResult:
+        """The result of a run that has ended."""
+        res, reason, failures = self.result(), self.session.reason, self.told_failures()
+        assert reason is not None
+        status, message = STATUS[reason]
+        if math.isinf(res["fun"]) and status >= 0:
+            status, text = NO_VALUE, "No evaluation gave a value."
+            if self.session.best() is not None:
+                text = "No feasible point was found; x is the least infeasible."
+            message = f"{text} {message}"
+        if failures:
+            message += f" {res['n_failed']} of {res['nit']} evaluations failed, the first with "
+            message += failures[0].text
         res.update(
             success=status >= 0,
             status=status,
             message=message,
-            history=record.values(),
-            errors=self.failures,
+            stop_reason=reason,
+            history=self.session.history(),
+            errors=failures,
             optimizer=self.optimizer,
             time=time.monotonic() - self.start,
         )
         if self.optimizer.portfolio is not None:
             res["portfolio"] = self.optimizer.portfolio
         return res
-
-    def starts(self, points: Iterable[Any]) -> None:
-        """Has these points evaluated first."""
-        self.queue.extend(self.optimizer.known(point) for point in points)
 
 
 def warn(text: str) -> None:
@@ -243,7 +196,7 @@ def warn(text: str) -> None:
 
 
 def adapted(callback: Callable[..., Any]) -> Callable[[Any], Any]:
-    """A callback in either of SciPy's manners: ``intermediate_result`` by name, or the best x."""
+    """A callback of either of SciPy's kinds: it takes ``intermediate_result``, or the best x."""
     try:
         names = set(inspect.signature(callback).parameters)
     except (TypeError, ValueError):

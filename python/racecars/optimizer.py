@@ -18,8 +18,8 @@ __all__ = ["Best", "Optimizer", "seed_of"]
 
 
 def seed_of(rng: Any) -> int:
-    """A seed from what SPEC 7 calls ``rng``: an integer is the core's own seed, ``None`` asks the
-    system, and a generator or seed sequence is drawn from.
+    """A seed from what SPEC 7 calls ``rng``: an integer is the seed itself, ``None`` takes one from
+    the system, and a generator or seed sequence is drawn from.
 
     >>> seed_of(7)
     7
@@ -34,21 +34,27 @@ def seed_of(rng: Any) -> int:
 
 
 class Best(NamedTuple):
-    """The best evaluation told: ``fun`` is infinite while only infeasible points are known."""
+    """The best evaluation told.
+
+    ``fun`` is infinite while only infeasible points are known. It is the mean of ``evaluations``
+    values, of 1 unless the function is known to be noisy.
+    """
 
     x: NDArray[np.float64]
     fun: float
     params: dict[str, Any]
     violation: float
+    evaluations: int
 
 
 class Optimizer(_core.Optimizer):
     """An optimizer to drive yourself: :meth:`ask` for a point, evaluate it, :meth:`tell` the value.
 
     ``space`` is a sequence of bounds, a ``scipy.optimize.Bounds``, or a dict by name, see
-    :func:`racecars.minimize`; ``method`` one of ``racecars.METHODS``; ``budget`` the number of
-    evaluations planned, if known; ``rng`` a seed or a generator (SPEC 7); ``options`` the settings
-    of the method.
+    :func:`racecars.minimize`; ``method`` one of ``racecars.METHODS``, by default ``"auto"``;
+    ``budget`` the number of evaluations planned, if known; ``rng`` a seed or a generator (SPEC 7);
+    ``options`` the settings of the method, see :func:`racecars.settings`. Settings without a method
+    that ``"auto"`` does not have are those of ``"race-cars"``.
 
     >>> import racecars
     >>> optimizer = racecars.Optimizer([(-5, 5)] * 3, budget=300, rng=1)
@@ -70,7 +76,7 @@ class Optimizer(_core.Optimizer):
     >>> optimizer.best.fun
     0.0
 
-    What went wrong, and what breaks a constraint (by how much), is told too:
+    Failed evaluations and violated constraints (by how much) are told, too:
 
     >>> optimizer.tell(optimizer.ask(), error="the simulator crashed")
     >>> optimizer.tell(optimizer.ask(), violation=0.3)
@@ -81,7 +87,7 @@ class Optimizer(_core.Optimizer):
     def __new__(
         cls,
         space: Any,
-        method: str = "auto",
+        method: str | None = None,
         *,
         budget: int | None = None,
         rng: Any = None,
@@ -97,13 +103,13 @@ class Optimizer(_core.Optimizer):
         found = self._best()
         if found is None:
             return None
-        x, value, violation = found
+        x, value, violation, evaluations = found
         fun = np.inf if value is None else value
-        return Best(x, float(fun), self.space.params(x), violation or 0.0)
+        return Best(x, float(fun), self.space.params(x), violation or 0.0, evaluations)
 
     @property
     def portfolio(self) -> dict[str, Any] | None:
-        """Where the method is ``"auto"``: what was decided and why, and what each member did.
+        """Where the method is a portfolio: what was decided and why, and what each member did.
 
         >>> import racecars
         >>> optimizer = racecars.Optimizer([(-5, 5)] * 10, budget=1000, rng=1)
@@ -111,7 +117,7 @@ class Optimizer(_core.Optimizer):
         ...     candidate = optimizer.ask()
         ...     optimizer.tell(candidate, float((candidate.x**2).sum()))
         >>> [member["name"] for member in optimizer.portfolio["members"]]
-        ['survey', 'race-cars', 'sep-cma-es', 'polish']
+        ['survey', 'race-cars', 'polish', 'sep-cma-es']
         >>> optimizer.portfolio["decisions"][0]["what"][:29]
         'coordinates do not interact ('
         """
@@ -121,13 +127,13 @@ class Optimizer(_core.Optimizer):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the whole state, random generator included, to a file.
 
-        The file is written beside and renamed, so that a crash leaves the old one or the new one.
+        The new file replaces the old one by a rename, so that a crash leaves one of them whole.
         """
         write_atomically(Path(path), self.to_bytes())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], space: Any = None) -> Optimizer:
-        """The optimizer that was saved to a file; it goes on exactly as that one would have.
+        """The optimizer that was saved to a file; it continues exactly as that one would have.
 
         Choices that are neither numbers nor strings come back as such only with ``space``.
         """
@@ -135,7 +141,7 @@ class Optimizer(_core.Optimizer):
 
     @classmethod
     def from_bytes(cls, saved: bytes, space: Any = None) -> Optimizer:
-        """The optimizer of which these are the :meth:`to_bytes`.
+        """The optimizer that :meth:`to_bytes` gave these bytes for.
 
         >>> import racecars
         >>> one = racecars.Optimizer({"x": (0, 1), "n": range(5)}, rng=1)
@@ -144,7 +150,7 @@ class Optimizer(_core.Optimizer):
         True
         """
         core = None if space is None else space_of(space)
-        return _core.Optimizer.__new__(cls, core, "", None, 0, {}, saved)
+        return _core.Optimizer.__new__(cls, core, None, None, 0, {}, saved)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_bytes, (self.to_bytes(),)

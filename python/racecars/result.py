@@ -1,4 +1,4 @@
-"""What a run came to: SciPy's ``OptimizeResult`` with a little more."""
+"""The result of a run: SciPy's ``OptimizeResult`` with a little more."""
 
 from __future__ import annotations
 
@@ -43,10 +43,13 @@ class Failure(NamedTuple):
     """An evaluation that failed, of which a result keeps the first few."""
 
     number: int
-    """Which evaluation it was, in the order told, from 0."""
+    """The index of the evaluation in ``history``."""
     x: NDArray[np.float64]
+    kind: str
+    """``"error"`` (an exception), ``"nan"`` (not a finite number), ``"timeout"`` or ``"lost"`` (the
+    worker died)."""
     text: str
-    """What went wrong, in a line."""
+    """The reason in one line."""
     traceback: str
     error: BaseException | None
     """The exception itself, where it was raised in this process or could be sent to it."""
@@ -56,17 +59,27 @@ class OptimizeResult(_Base):
     """The result of :func:`racecars.minimize`: a dict whose keys are attributes.
 
     ``x``, ``fun``, ``nfev``, ``nit``, ``success``, ``status`` and ``message`` are as in SciPy;
-    ``params`` is the best point by name, where the space is a dict. ``history`` has the value of
-    each point in the order told, NaN where it failed or broke a constraint; ``n_failed`` counts
-    the failed ones, of which ``errors`` has the first few; ``maxcv`` is by how much ``x`` breaks
-    the constraints; ``portfolio``, where the method is ``"auto"``, is what was decided, and what
-    each member did; ``optimizer`` goes on where this run ended: ``minimize(...,
-    method=res.optimizer)``.
+    ``params`` is the best point by name, where the space is a dict. Further:
+
+    - ``best_evaluations``: the number of evaluations that ``fun`` is the mean of; 1, unless the
+      function is noisy and the best point was re-evaluated
+    - ``stop_reason``: the name of the reason why the run stopped, as in studies and in Rust
+    - ``history``: the value of each point in the order told, NaN where it failed or violates a
+      constraint
+    - ``n_failed``, ``n_infeasible``: the numbers of these; ``errors`` has the first failures
+    - ``maxcv``: the violation of the constraints at ``x``
+    - ``portfolio``, where the method is a portfolio such as ``"auto"``: what was decided, and what
+      each member did
+    - ``optimizer``: continues from where this run ended, by ``minimize(..., method=res.optimizer)``
+    - ``time``: the seconds that the run took
     """
 
     @property
     def best_so_far(self) -> NDArray[np.float64]:
-        """The best value after each evaluation, NaN before the first."""
+        """The lowest value up to each evaluation, NaN before the first.
+
+        Where the function is noisy, that is the luckiest value; ``fun`` is a mean.
+        """
         best: NDArray[np.float64] = np.fmin.accumulate(self["history"])
         return best
 

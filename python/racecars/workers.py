@@ -1,17 +1,19 @@
-"""Evaluating on many workers: one loop for whatever the workers are.
+"""Evaluation on many workers, with one loop for all kinds of them.
 
-The loop submits, waits for the first to finish, tells, and refills. ``workers`` may be:
+The loop submits trials, waits for the first to finish, tells its outcome, and submits the next.
+``workers`` may be:
 
-- an integer: so many processes, -1 for one per core. Any function works, lambdas too. A process
-  that dies or takes too long (``timeout``) is a failed evaluation, and another takes its place.
+- an integer: the number of processes, -1 for one per core. Any function works, lambdas too. If a
+  process dies or takes too long (``timeout``), the evaluation has failed, and the process is
+  replaced.
 - ``"threads"``: one per core, for functions that release the interpreter
 - a ``concurrent.futures.Executor`` of any kind; ``mpi4py.futures.MPIPoolExecutor`` is one
-- a Dask ``Client``: every evaluation is a task of its own, never taken from Dask's cache
+- a Dask ``Client``: results are never taken from Dask's cache
 - ``"ray"``: tasks on the Ray cluster that ``ray.init`` connected to, or on a local one
 - a Ray remote function, which is called instead of ``fun``, with resources of its own
 - a function like ``map``, which is called with a function and a list of points
 
-Functions that take less time than sending them a point are sent several at a time.
+Where sending a point takes longer than evaluating it, several points are sent together.
 """
 
 from __future__ import annotations
@@ -23,7 +25,6 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
 from racecars import _pools
-from racecars._core import Candidate
 from racecars._objective import Objective, Outcome
 from racecars._pools import Pool, PoolBroken
 from racecars._processes import Processes
@@ -32,13 +33,16 @@ from racecars._run import Run
 __all__ = ["asynchronous", "pool_of"]
 
 # The most points that are sent together.
-MOST_AT_ONCE = 32
-# At most about one evaluation in so many is out: the search learns nothing from what is.
-OUT = 50
+MAX_CHUNK = 32
+# At most about this share of the budget is out at a time: the search learns nothing from it.
+MAX_SHARE_OUT = 1 / 50
 # Sending points takes at most about this share of a cheap function's time.
-SHARE = 0.5
-# These ends do not wait for what is under way.
-AT_ONCE = ("target", "callback", "interrupted", "workers")
+SENDING_SHARE = 0.5
+# A run that stops for one of these reasons does not wait for evaluations under way.
+AT_ONCE = ("target", "observer", "no-improvement", "interrupted", "workers-lost")
+
+Trial = tuple[int, Any]
+"""A trial's number and its point."""
 
 
 def pool_of(workers: Any, objective: Objective, timeout: float | None) -> Pool:
@@ -49,7 +53,7 @@ def pool_of(workers: Any, objective: Objective, timeout: float | None) -> Pool:
             raise ValueError(f"workers is {workers}; it must be at least 1, or -1 for all cores")
         return Processes(objective, size, timeout)
     if timeout is not None:
-        text = "timeout needs workers that can be ended, which are processes: workers=4, say"
+        text = "timeout needs workers that can be ended, which are processes, such as workers=4"
         raise ValueError(f"{text}; got {_kind(workers)}")
     if workers == "threads":
         return _pools.Futures(ThreadPoolExecutor(os.cpu_count()), objective, owned=True)
@@ -69,122 +73,92 @@ def pool_of(workers: Any, objective: Objective, timeout: float | None) -> Pool:
     )
 
 
-def asynchronous(run: Run, pool: Pool, lookahead: int | None) -> None:
-    """Runs on a pool: as outcomes come, or, with a lookahead, in the order asked."""
-    desk = _Desk(run, pool, lookahead)
+def asynchronous(
+    run: Run, pool: Pool, maxfev: int | None = None, lookahead: int | None = None
+) -> None:
+    """Evaluates a run's trials on a pool."""
+    dispatcher = _Dispatcher(run, pool, _max_chunk(pool, maxfev, lookahead))
+    # A deterministic run waits: which evaluations are under way depends on the workers.
+    at_once = AT_ONCE if lookahead is None else ()
     try:
-        while desk.refill() or run.out:
-            if run.reason in AT_ONCE:
-                return
-            desk.collect()
+        while dispatcher.submit() and run.session.reason not in at_once:
+            run.tick_if_due()
+            dispatcher.collect()
     except PoolBroken as error:
-        desk.give_up(str(error))
+        for number in run.session.out:
+            run.settle(number, Outcome(failure="lost", text=str(error)))
+        run.session.stop("workers-lost")
+        run.next()
 
 
-class _Desk:
-    """What is to be sent, what is out, and what has come back."""
+def _max_chunk(pool: Pool, maxfev: int | None, lookahead: int | None) -> int:
+    most = MAX_CHUNK if pool.takes_many else 1
+    if maxfev is not None:
+        most = min(most, int(maxfev * MAX_SHARE_OUT / pool.size))
+    if lookahead is not None:
+        most = min(most, lookahead // pool.size)
+    return max(1, most)
 
-    def __init__(self, run: Run, pool: Pool, lookahead: int | None) -> None:
-        self.run, self.pool, self.lookahead = run, pool, lookahead
-        self.alone: deque[Candidate] = deque()
-        """To be sent (again) one at a time."""
-        self.ready: deque[Candidate] = deque()
-        """Asked, but not sent yet."""
-        self.order: deque[Candidate] = deque()
-        """All that are out, in the order asked; used with a lookahead."""
-        self.done: dict[int, Outcome] = {}
-        """What has come back but is not told yet; used with a lookahead."""
-        self.tasks: dict[int, list[Candidate]] = {}
+
+class _Dispatcher:
+    """Sends trials to the workers and takes the outcomes back."""
+
+    def __init__(self, run: Run, pool: Pool, max_chunk: int) -> None:
+        self.run, self.pool, self.max_chunk = run, pool, max_chunk
+        self.alone: deque[Trial] = deque()
+        """Trials to be sent again, one at a time."""
+        self.tasks: dict[int, list[Trial]] = {}
+        """The trials that workers have, by the number of the task."""
         self.tries: dict[int, int] = {}
         self.seconds = math.nan
-        """What an evaluation takes, lately."""
-        self.number = 0
+        """The mean time of an evaluation, lately."""
+        self.submitted = 0
 
-    def refill(self) -> bool:
-        """Sends until the workers are busy; whether any is."""
-        if self.lookahead is not None and not self.order:
-            for _ in range(self.lookahead):
-                self.ask_in_order()
+    def submit(self) -> bool:
+        """Sends trials until all workers are busy; returns whether any is."""
         while self.pool.size > len(self.tasks):
-            batch = self.batch()
-            if not batch:
+            chunk = self.chunk()
+            if not chunk:
                 break
-            as_dict = self.run.as_dict
-            points = [candidate.params if as_dict else candidate.x for candidate in batch]
-            self.number += 1
-            self.tasks[self.number] = batch
-            self.pool.submit(self.number, points)
+            self.submitted += 1
+            self.tasks[self.submitted] = chunk
+            self.pool.submit(self.submitted, [point for _, point in chunk])
         return bool(self.tasks)
 
-    def batch(self) -> list[Candidate]:
-        """What is sent next, as many as suit the time they take."""
+    def chunk(self) -> list[Trial]:
+        """The trials to be sent next: as many as suit the time that they take."""
         if self.alone:
             return [self.alone.popleft()]
-        batch: list[Candidate] = []
-        while len(batch) < self.at_once():
-            if self.lookahead is None:
-                candidate = self.run.next()
-            else:
-                candidate = self.ready.popleft() if self.ready else None
-            if candidate is None:
-                break
-            batch.append(candidate)
-        return batch
-
-    def at_once(self) -> int:
-        if not self.pool.takes_many or math.isnan(self.seconds):
-            return 1
-        wanted = self.pool.latency / SHARE / max(self.seconds, 1e-7)
-        most = MOST_AT_ONCE
-        if math.isfinite(self.run.limit):
-            most = min(most, int(self.run.limit) // (OUT * self.pool.size))
-        if self.lookahead is not None:
-            most = min(most, self.lookahead // self.pool.size)
-        return max(1, min(most, math.ceil(wanted)))
-
-    def ask_in_order(self) -> None:
-        candidate = self.run.next()
-        if candidate is not None:
-            self.order.append(candidate)
-            self.ready.append(candidate)
+        size = 1
+        if not math.isnan(self.seconds):
+            size = math.ceil(self.pool.latency / SENDING_SHARE / max(self.seconds, 1e-7))
+        chunk: list[Trial] = []
+        while len(chunk) < min(size, self.max_chunk) and (trial := self.run.next()) is not None:
+            chunk.append(trial)
+        return chunk
 
     def collect(self) -> None:
-        """Waits for the first that finish, and tells."""
+        """Waits for the first task to finish, and takes its outcomes."""
         for number, seconds, outcomes in self.pool.wait(self.run.seconds()):
-            batch = self.tasks.pop(number)
+            chunk = self.tasks.pop(number)
             if seconds is not None:
-                each = seconds / len(batch)
+                each = seconds / len(chunk)
                 old = each if math.isnan(self.seconds) else self.seconds
                 self.seconds = 0.7 * old + 0.3 * each
-            for candidate, outcome in zip(batch, outcomes):
-                self.came_back(candidate, outcome)
-                if self.run.reason in AT_ONCE:
-                    return
-        self.run.tick_if_due()
+            for trial, outcome in zip(chunk, outcomes):
+                self.take(trial, outcome)
 
-    def came_back(self, candidate: Candidate, outcome: Outcome | None) -> None:
-        if outcome is None:  # lost with another, through no fault of its own
-            self.alone.append(candidate)
+    def take(self, trial: Trial, outcome: Outcome | None) -> None:
+        """Tells an outcome, unless the trial is to be tried again."""
+        if outcome is None:  # lost with its worker, for which another trial may be to blame
+            self.alone.append(trial)
             return
-        tries = self.tries.pop(id(candidate), 0)
-        if outcome.is_failure and outcome.is_worth_another and tries < self.run.retries:
-            self.tries[id(candidate)] = tries + 1
-            self.alone.append(candidate)
-        elif self.lookahead is None:
-            self.run.settle(candidate, outcome)
+        tries = self.tries.pop(trial[0], 0)
+        if outcome.is_retryable and tries < self.run.retries:
+            self.tries[trial[0]] = tries + 1
+            self.alone.append(trial)
         else:
-            self.done[id(candidate)] = outcome
-            while self.order and id(self.order[0]) in self.done and self.run.reason not in AT_ONCE:
-                first = self.order.popleft()
-                self.run.settle(first, self.done.pop(id(first)))
-                self.ask_in_order()
-
-    def give_up(self, why: str) -> None:
-        """The workers are gone: what was out has failed."""
-        for candidate in [*self.run.out.values()]:
-            if id(candidate) not in self.done and candidate not in self.ready:
-                self.run.settle(candidate, Outcome("died", text=why))
-        self.run.reason = "workers"
+            self.run.settle(trial[0], outcome)
 
 
 def _kind(workers: Any) -> str:

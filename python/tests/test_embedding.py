@@ -36,6 +36,37 @@ def test_few_coordinates_find_what_matters_among_many() -> None:
     assert few_matter(few.lift(res.x), 0.5) == res.fun
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_one_subspace_after_the_other_is_a_method(workers: int, tmp_path: Any) -> None:
+    keywords: dict[str, Any] = {
+        "method": "embedding",
+        "dimension": 5,
+        "rounds": 3,
+        "algorithm": "cma-es(population=8)",
+        "maxfev": 900,
+        "rng": 1,
+        "workers": workers,
+    }
+    res = racecars.minimize(few_matter, MANY, **keywords)
+    assert res.fun < 0.05 and res.fun == few_matter(res.x)
+    whole = racecars.minimize(few_matter, MANY, maxfev=900, rng=1, method="cma-es")
+    assert res.fun < whole.fun
+    if workers == 1:
+        path, calls = tmp_path / "run", list[Any]()
+        half = racecars.minimize(
+            few_matter,
+            MANY,
+            **keywords,
+            checkpoint=path,
+            callback=lambda x: calls.append(x) or len(calls) == 400,
+        )
+        assert half.nfev == 400
+        rest = racecars.minimize(few_matter, MANY, **keywords, checkpoint=path)
+        np.testing.assert_array_equal(rest.history, res.history)
+    with pytest.raises(ValueError, match="embedding takes continuous coordinates, and `n` is"):
+        racecars.minimize(few_matter, space={"n": range(5)}, method="embedding")
+
+
 def test_it_goes_through_a_point() -> None:
     point = np.linspace(-4, 4, 300)
     few = racecars.Embedding(MANY, 3, rng=1, through=point)

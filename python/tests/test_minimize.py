@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -122,10 +123,88 @@ def test_stop_rules() -> None:
     assert res.status == 1 and res.fun <= 5 and (res.history[:-1] > 5).all()
     start = time.monotonic()
     res = racecars.minimize(sphere, BOUNDS, maxtime=0.2, rng=1)
-    assert res.status == 2 and 0.2 <= time.monotonic() - start < 5
+    assert res.status == 2 and res.nfev > 0 and time.monotonic() - start >= 0.2
+    res = racecars.minimize(sphere, BOUNDS, patience=30, rng=1)
+    assert (res.status, res.stop_reason) == (5, "no-improvement")
+    assert (np.diff(res.best_so_far[-31:]) == 0).all()
     res = racecars.minimize(lambda p: p["a"], space={"a": range(7)}, rng=1)
     assert (res.status, res.nfev, res.fun, res.success) == (4, 7, 0, True)
     assert racecars.minimize(sphere, BOUNDS, rng=1).nfev == 1000
+
+
+def test_known_points_are_learned_from_and_not_evaluated() -> None:
+    known = [(np.zeros(5), 0.0), ([1.0] * 5, 5.0), ([2.0] * 5, racecars.Infeasible(1.0))]
+    res = racecars.minimize(sphere, BOUNDS, known=known, maxfev=10, rng=1)
+    assert (res.fun, res.nfev, len(res.history), res.n_infeasible) == (0.0, 10, 10, 0)
+    assert res.history.min() > 0 and res.optimizer.told == 13
+    res = racecars.minimize(sphere, BOUNDS, known=known, target=0.0)
+    assert (res.stop_reason, res.nfev) == ("target", 0)
+    space = {"n": range(5), "c": ["a", "b"]}
+    known = [({"n": n, "c": "a"}, n) for n in range(5)]
+    res = racecars.minimize(lambda p: p["n"] + 0.5, space=space, known=known, rng=1)
+    assert (res.params, res.fun, res.nfev) == ({"n": 0, "c": "a"}, 0.0, 5)
+    bad: Any
+    for bad, words in (
+        ("x", r"known\[0\] is not a pair"),
+        ([(0.0, 1.0)], r"known\[0\] has shape \(\); it takes \(5,\)"),
+        ([([9.0] * 5, 1.0)], "9 is not a number from -5 to 5"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            racecars.minimize(sphere, BOUNDS, known=bad)
+
+
+def test_an_optimizer_in_use_can_be_looked_at_and_is_given_back() -> None:
+    optimizer = racecars.Optimizer(BOUNDS, rng=1)
+    told: list[int] = []
+
+    def callback(intermediate_result: Any) -> None:
+        told.append(optimizer.told)
+        assert optimizer.best is not None and racecars.Optimizer.from_bytes(optimizer.to_bytes())
+        with pytest.raises(RuntimeError, match="in use by `minimize`"):
+            optimizer.ask()
+        with pytest.raises(RuntimeError, match="in use by `minimize`"):
+            racecars.minimize(sphere, BOUNDS, method=optimizer)
+
+    res = racecars.minimize(sphere, BOUNDS, method=optimizer, maxfev=5, callback=callback)
+    assert res.optimizer is optimizer and told == [1, 2, 3, 4, 5]
+    with pytest.raises(ValueError, match="the target is NaN"):
+        racecars.minimize(sphere, BOUNDS, method=optimizer, target=math.nan)
+    with pytest.raises(ZeroDivisionError):
+        racecars.minimize(lambda x: 1 / 0, BOUNDS, method=optimizer, on_error="raise")
+    optimizer.tell(optimizer.ask(), 0.0)
+    assert optimizer.told == 6
+
+
+def test_heavy_steps_release_the_interpreter() -> None:
+    over = threading.Event()
+    ticks = 0
+
+    def tick() -> None:
+        nonlocal ticks
+        while not over.wait(1e-4):
+            ticks += 1
+
+    def interacting(x: Any) -> float:
+        return float((np.cumsum(x - 1) ** 2).sum())
+
+    def ticks_during(method: str) -> tuple[int, Any]:
+        before = ticks
+        res = racecars.minimize(interacting, [(-5, 5)] * 32, maxfev=6400, rng=1, method=method)
+        return ticks - before, res
+
+    thread, interval = threading.Thread(target=tick), sys.getswitchinterval()
+    try:
+        # So the other thread gets the interpreter only where it is released.
+        sys.setswitchinterval(1000.0)
+        thread.start()
+        light, _ = ticks_during("race-cars")
+        heavy, res = ticks_during("auto")
+    finally:
+        sys.setswitchinterval(interval)
+        over.set()
+        thread.join()
+    assert "cma-es" in {member["name"] for member in res.portfolio["members"]}
+    assert light < 20 < heavy
 
 
 def test_vectorized_columns_are_points() -> None:
@@ -213,10 +292,13 @@ def test_keyboard_interrupt_returns_the_best_so_far() -> None:
     res = racecars.minimize(fun, BOUNDS, maxfev=1000, rng=1)
     assert (res.nfev, res.status, res.success) == (50, -1, False)
     assert res.fun == res.history.min()
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    res = racecars.minimize(sphere, BOUNDS, maxfev=10**9, rng=1)
-    assert res.status == -1 and res.nfev > 100
+    # A signal from outside, while the native loop runs.
+    seen = threading.Event()
+    killer = threading.Thread(target=lambda: seen.wait() and os.kill(os.getpid(), signal.SIGINT))
+    killer.start()
+    res = racecars.minimize(lambda x: seen.set() or 0.0, BOUNDS, maxfev=10**9, rng=1)
+    killer.join()
+    assert res.status == -1 and res.nfev > 0
 
 
 def test_system_exit_is_not_swallowed() -> None:
@@ -247,6 +329,7 @@ def test_notebooks_and_plots() -> None:
     [
         ({"maxfev": 0}, "maxfev is 0"),
         ({"maxtime": 0}, "maxtime is 0"),
+        ({"patience": 0}, "patience is 0"),
         ({"retries": -1}, "retries is -1"),
         ({"on_error": "x"}, "on_error is 'x'"),
         ({"resume": "x"}, "resume is 'x'"),
@@ -299,7 +382,11 @@ def test_the_luckiest_value_of_a_noisy_function_is_not_its_best() -> None:
         return abs(float(np.mean(claims)))
 
     assert bias() < 0.5 < bias(noise="no")
-    with pytest.raises(ValueError, match="option `noise` of `auto` is maybe, not one of detect"):
+    with pytest.raises(
+        ValueError, match="setting `noise` of auto is `maybe`, not detect, yes or no"
+    ):
         racecars.minimize(noisy, [(-5, 5)], maxfev=5, noise="maybe")
-    with pytest.raises(TypeError, match="method `auto` has no option `gamma`; it has noise"):
+    with pytest.raises(TypeError, match="race-cars has no setting `noise`; it has training_size"):
         racecars.minimize(noisy, [(-5, 5)], maxfev=5, noise="yes", gamma=0.9)
+    with pytest.raises(TypeError, match="auto has no setting `gamma`; it has noise"):
+        racecars.minimize(noisy, [(-5, 5)], maxfev=5, method="auto", gamma=0.9)

@@ -78,7 +78,7 @@ def test_what_cannot_be_told_is_refused() -> None:
     optimizer.tell(candidate, 1.0)
     with pytest.raises(ValueError, match="candidate 0 has been told before"):
         optimizer.tell(candidate, 1.0)
-    with pytest.raises(ValueError, match="the point has 2 coordinates, the space 6"):
+    with pytest.raises(ValueError, match="the point has 2 coordinates, the space has 6"):
         optimizer.tell(np.zeros(2), 1.0)
     with pytest.raises(ValueError, match=r"coordinate `x\[0\]`: 9 is not a number from -5 to 5"):
         optimizer.tell(np.full(6, 9.0), 1.0)
@@ -98,9 +98,11 @@ def test_what_cannot_be_told_is_refused() -> None:
 def test_settings_are_checked() -> None:
     with pytest.raises(ValueError, match="algorithm `x` is not one of auto"):
         racecars.Optimizer(BOUNDS, "x")
-    with pytest.raises(TypeError, match="method `race-cars` has no option `sigma`; it has"):
+    with pytest.raises(TypeError, match="race-cars has no setting `sigma`; it has training_size"):
         racecars.Optimizer(BOUNDS, sigma=1)
-    with pytest.raises(ValueError, match="option `restarts` of `cma-es` is x, not one of"):
+    with pytest.raises(
+        ValueError, match="setting `restarts` of cma-es is `x`, not none, ipop or bipop"
+    ):
         racecars.Optimizer(BOUNDS, "cma-es", restarts="x")
     with pytest.raises(ValueError, match="gamma = 3"):
         racecars.Optimizer(BOUNDS, gamma=3)
@@ -109,8 +111,41 @@ def test_settings_are_checked() -> None:
         "cma-es": {"population": 8, "sigma": 0.1, "restarts": "bipop"},
         "de": {"population": 20, "weight": (0.4, 0.9), "crossover": 0.5},
         "zo-adam": {"learning_rate": 0.02, "directions": 4},
+        "embedding": {"dimension": 3, "algorithm": "cma-es(population=8)"},
     }.items():
         racecars.Optimizer(BOUNDS, method, **options).ask()
+        assert set(options) <= set(racecars.settings(method))
+
+
+@pytest.mark.parametrize("method", racecars.METHODS)
+def test_every_setting_is_listed_and_may_be_left_to_be_derived(method: str) -> None:
+    settings = racecars.settings(method)
+    assert all(len(about) > 10 for about in settings.values())
+    with pytest.raises(TypeError, match=f"{method} has no setting `nothing`"):
+        racecars.Optimizer(BOUNDS, method, nothing=1)
+
+
+def test_settings_are_python_values_of_any_kind() -> None:
+    def first(method: str, **options: Any) -> Any:
+        return racecars.Optimizer(BOUNDS, method, rng=1, **options).ask(30)
+
+    for population in (np.int64(9), "9", " 9 "):
+        np.testing.assert_array_equal(
+            first("cma-es", population=9), first("cma-es", population=population, sigma=None)
+        )
+    weights = [(0.25, 0.75), [0.25, 0.75], np.array([0.25, 0.75]), "[0.25, 0.75]"]
+    for weight in weights[1:]:
+        np.testing.assert_array_equal(first("de", weight=weight), first("de", weight=weights[0]))
+    np.testing.assert_array_equal(
+        first("sracos", repeats=True), first("sracos", repeats=np.bool_(True))
+    )
+    for sigma in (np.nan, np.inf, np.float32("nan")):
+        with pytest.raises(ValueError, match=r"setting `sigma` of cma-es is `.*`, not a number"):
+            first("cma-es", sigma=sigma)
+    with pytest.raises(TypeError, match="option `sigma` is dict; an option is a string, a number"):
+        first("cma-es", sigma={})
+    with pytest.raises(ValueError, match=r"setting `population` of cma-es is `2\.5`, not a whole"):
+        first("cma-es", population=2.5)
 
 
 def test_rng_is_a_seed_or_a_generator() -> None:

@@ -1,12 +1,12 @@
-//! Ctrl-C and SIGTERM: the first ends a run and keeps what is done.
+//! Ctrl-C and SIGTERM: the first one ends a run and keeps its results.
 
 use racecars::Cancel;
 use racecars_study::Interrupt;
 
-/// The exit code of a process that a Ctrl-C ended.
+/// The exit code of a process ended by Ctrl-C.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// A token that Ctrl-C cancels; the second ends the process.
+/// A token that the first Ctrl-C cancels; the second Ctrl-C ends the process.
 pub(crate) fn on_interrupt() -> anyhow::Result<Cancel> {
     let cancel = Cancel::new();
     let handler = cancel.clone();
@@ -19,7 +19,7 @@ pub(crate) fn on_interrupt() -> anyhow::Result<Cancel> {
     Ok(cancel)
 }
 
-/// What Ctrl-C asks of a study: the first to finish what runs, the second to stop now.
+/// The interrupt of a study: the first Ctrl-C finishes the running evaluations, the second stops now.
 pub(crate) fn request_on_interrupt() -> anyhow::Result<Interrupt> {
     let interrupt = Interrupt::new();
     let handler = interrupt.clone();

@@ -1,4 +1,4 @@
-//! How a study goes, on standard error: one live line on a terminal, plain lines elsewhere.
+//! The progress of a study on standard error: one live line on a terminal, otherwise plain lines.
 
 use crate::output::short;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -6,9 +6,9 @@ use racecars_study::{Status, units};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// How often the live line is renewed.
+/// The time between two updates of the live line.
 const REFRESH: Duration = Duration::from_millis(100);
-/// How often a plain line is printed, if nothing improves; improvements are printed more often.
+/// The time between two plain lines if nothing improves; improvements are printed more often.
 const PLAIN: Duration = Duration::from_secs(10);
 const IMPROVED: Duration = Duration::from_secs(3);
 
@@ -66,7 +66,7 @@ fn text(status: &Status<'_>) -> String {
         );
     }
     let seconds = status.elapsed.as_secs_f64().max(1e-9);
-    let rate = status.session as f64 / seconds;
+    let rate = status.this_run as f64 / seconds;
     let best = status.best.map_or("none yet".to_string(), short);
     let mut text = format!(
         "{evaluations}/{budget} · {} · best {best}, {since_best} ago · busy {busy}/{jobs}",
@@ -79,7 +79,7 @@ fn text(status: &Status<'_>) -> String {
     if *failures > 0 {
         text += &format!(" · {failures} failed");
     }
-    if status.session > 0 {
+    if status.this_run > 0 {
         let left = budget.saturating_sub(*evaluations) as f64 / rate;
         text += &format!(" · {} left", units::show(Duration::from_secs_f64(left.min(1e9))));
     }

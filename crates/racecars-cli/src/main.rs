@@ -1,4 +1,4 @@
-//! The `racecars` command line: arguments and printing; the work is done by the libraries.
+//! The `racecars` command line: arguments and printing. The libraries do the work.
 
 mod commands;
 mod interrupt;
@@ -10,37 +10,36 @@ mod progress;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Black-box optimization for functions that have no gradient, many coordinates, jumps, and a price
-/// per call.
+/// Black-box optimization of expensive functions without gradients, with many coordinates and jumps
 ///
-/// The default algorithm, `auto`, is a portfolio around RACE-CARS: keep a few good and some bad points,
-/// learn a box that holds a good one and no bad one, draw the next point from it, and now and then
-/// shrink the region around the best.
+/// The default algorithm is `auto`, a portfolio of RACE-CARS, CMA-ES and a local polish. RACE-CARS keeps a
+/// few good points and some bad ones, learns a box that holds a good one and no bad one, draws the next
+/// point from it, and now and then shrinks the search region around the best point.
 #[derive(Parser)]
 #[command(version, after_help = EXAMPLES, max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   racecars run -p x=0:10 -p k=1..64 --budget 200 -- ./sim --x {x} --k {k}    optimize a program
-  racecars report                                      a page about how it went
+  racecars report                                      an HTML page about the study
   racecars watch                                       the same page, live
-  racecars solve ackley --dim 500                      find a minimum, see how it came down
-  racecars solve shifted-rastrigin --dim 50 --json     the same for programs
+  racecars solve ackley --dim 500                      minimize a test problem, plot the progress
+  racecars solve shifted-rastrigin --dim 50 --json     the same as JSON
   racecars bench --problem ackley,levy --dim 50,500 --budget 30n \\
                  --algorithm race-cars,sracos,random --trials 10
-  racecars bench --suite default --quick               how good the default is, everywhere
-  racecars problem                                     the test problems there are
-  racecars algorithms                                  the algorithms and their settings
-  racecars overhead --dim 50,500,1000000               what a step costs, beside its floor
+  racecars bench --suite default --quick               how good the default algorithm is
+  racecars problem                                     list the test problems
+  racecars algorithms                                  list the algorithms and their settings
+  racecars overhead --dim 50,500,1000000               the cost of a step
   racecars paper --quick                               the paper's experiments, as one page
   racecars theory --dim 50                             the paper's query bounds, printed and corrected";
 
 #[derive(Subcommand)]
-enum Command {
+enum CliCommand {
     Run(commands::run::Run),
     Init(commands::init::InitCommand),
     Check(commands::check::CheckCommand),
@@ -59,34 +58,34 @@ enum Command {
     #[cfg(feature = "lm")]
     #[command(subcommand)]
     Lm(commands::lm::LmCommand),
-    /// Language models as a service: in a build with `--features lm`
+    /// Language models as a service; only in a build with `--features lm`
     #[cfg(not(feature = "lm"))]
     Lm(commands::LmMissing),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
-        Command::Run(run) => run.run(),
-        Command::Init(init) => init.run(),
-        Command::Check(check) => check.run(),
-        Command::Ask(ask) => ask.run(),
-        Command::Tell(tell) => tell.run(),
-        Command::Report(report) => report.run(),
-        Command::Watch(watch) => watch.run(),
-        Command::Export(export) => export.run(),
-        Command::Solve(solve) => solve.run(),
-        Command::Bench(bench) => bench.run(),
-        Command::Overhead(overhead) => overhead.run(),
-        Command::Paper(paper) => paper.run(),
-        Command::Theory(theory) => theory.run(),
-        Command::Problem(problem) => problem.run(),
-        Command::Algorithms(algorithms) => algorithms.run(),
-        Command::Lm(lm) => lm.run(),
+        CliCommand::Run(run) => run.run(),
+        CliCommand::Init(init) => init.run(),
+        CliCommand::Check(check) => check.run(),
+        CliCommand::Ask(ask) => ask.run(),
+        CliCommand::Tell(tell) => tell.run(),
+        CliCommand::Report(report) => report.run(),
+        CliCommand::Watch(watch) => watch.run(),
+        CliCommand::Export(export) => export.run(),
+        CliCommand::Solve(solve) => solve.run(),
+        CliCommand::Bench(bench) => bench.run(),
+        CliCommand::Overhead(overhead) => overhead.run(),
+        CliCommand::Paper(paper) => paper.run(),
+        CliCommand::Theory(theory) => theory.run(),
+        CliCommand::Problem(problem) => problem.run(),
+        CliCommand::Algorithms(algorithms) => algorithms.run(),
+        CliCommand::Lm(lm) => lm.run(),
     };
     match result {
         Ok(code) => code,
         Err(error) => {
-            // A reader that has seen enough, such as `head`, is no error.
+            // A reader that closes the pipe early, such as `head`, is not an error.
             if is_broken_pipe(&error) {
                 return ExitCode::SUCCESS;
             }

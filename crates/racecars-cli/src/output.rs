@@ -1,4 +1,4 @@
-//! How figures are printed: tables that line up, numbers of few digits, JSON.
+//! Printing results: tables, numbers with few digits, JSON.
 
 use comfy_table::{CellAlignment, LineStyle, Table, presets};
 use racecars::{Decision, MemberAccount, Portfolio};
@@ -17,7 +17,7 @@ pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print(serde_json::to_string_pretty(value)?)
 }
 
-/// A table with these headings, the first `words` columns flush left and the others, numbers, right.
+/// A table with these headings. The first `words` columns are left-aligned, the others right-aligned.
 pub(crate) fn table(headings: &[&str], words: usize) -> Table {
     let mut table = Table::new();
     let rule = LineStyle::none().fill('─').junction('─');
@@ -28,7 +28,7 @@ pub(crate) fn table(headings: &[&str], words: usize) -> Table {
     table
 }
 
-/// What the members of a portfolio did, and why.
+/// The evaluations and improvements of a portfolio's members, and its decisions.
 pub(crate) fn portfolio_table(portfolio: &Portfolio) -> String {
     let mut members = table(&["member", "evaluations", "improvements", "best"], 1);
     for MemberAccount { name, evaluations, improvements, best, .. } in &portfolio.members {
@@ -42,7 +42,7 @@ pub(crate) fn portfolio_table(portfolio: &Portfolio) -> String {
     text
 }
 
-/// A number in about four significant digits.
+/// A number with about four significant digits.
 pub(crate) fn short(x: f64) -> String {
     let size = x.abs();
     if x == 0.0 || !x.is_finite() {

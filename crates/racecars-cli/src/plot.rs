@@ -3,13 +3,12 @@
 use crate::output::short;
 use std::fmt::Write;
 
-/// Characters across and down; a character has 2 by 4 dots.
+/// Width and height in characters. A character has 2 by 4 dots.
 const WIDTH: usize = 64;
 const HEIGHT: usize = 10;
 
-/// The best value over evaluations, in lines of text; a log axis, of at most twelve digits, where no value
-/// is negative.
-/// `None` if there is nothing to draw.
+/// The best value over evaluations as lines of text. The axis is logarithmic, over at most twelve decades,
+/// if no value is negative. `None` if there is nothing to draw.
 pub(crate) fn convergence(history: &[(u64, f64)], evaluations: u64) -> Option<String> {
     let (first, last) = (history.first()?, history.last()?);
     if history.len() < 2 || first.1 == last.1 || evaluations == 0 {
@@ -38,7 +37,7 @@ pub(crate) fn convergence(history: &[(u64, f64)], evaluations: u64) -> Option<St
             continue;
         };
         let row = row_of(value);
-        // A fall of several dots within a column is drawn as a line.
+        // A drop of several dots within a column is drawn as a line.
         let from = previous.unwrap_or(row);
         for row in from.min(row)..=from.max(row) {
             dots[row / 4][column / 2] |= braille_bit(column % 2, row % 4);

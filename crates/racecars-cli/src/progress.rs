@@ -1,20 +1,20 @@
-//! Progress on standard error: a bar on a terminal, a plain line now and then elsewhere.
+//! Progress on standard error: a bar on a terminal, otherwise a plain line from time to time.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// How often the bar's text is renewed.
+/// The time between two updates of the bar's text.
 const REFRESH: Duration = Duration::from_millis(100);
-/// How often a plain line is printed; nothing is printed about what takes less.
+/// The time between two plain lines. Nothing is printed for shorter work.
 const PLAIN: Duration = Duration::from_secs(2);
 
-/// A progress display of so many steps. May be used from several threads.
+/// A progress display, which several threads may use.
 pub(crate) struct ProgressDisplay {
     total: u64,
     bar: Option<ProgressBar>,
-    /// When it was last shown.
+    /// When it was last updated.
     shown: Mutex<Instant>,
     started: Instant,
 }
@@ -33,7 +33,7 @@ impl ProgressDisplay {
         ProgressDisplay { total, bar, shown: Mutex::new(now), started: now }
     }
 
-    /// Shows that `done` steps are done, if it is time to; `message` is only made then.
+    /// Shows that `done` steps are done, if an update is due; `message` is called only then.
     pub(crate) fn show(&self, done: u64, message: impl FnOnce() -> String) {
         let Ok(mut shown) = self.shown.try_lock() else { return };
         let period = if self.bar.is_some() { REFRESH } else { PLAIN };

@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
+use common::{interrupt, wait_until_it_computes};
 use serde_json::Value;
 use std::io::Read;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
 
 fn racecars(arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_racecars"));
@@ -218,14 +220,13 @@ fn an_interrupt_ends_the_run_and_keeps_what_is_done() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(700));
-    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(sent.success());
+    wait_until_it_computes(child.id());
+    interrupt(child.id());
     let mut text = String::new();
     child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let report: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(report["stop"], "cancelled");
+    assert_eq!(report["stop"], "interrupted");
     assert!(report["best"].as_f64().unwrap() > 0.0 && report["evaluations"].as_u64().unwrap() > 0);
 }
 
@@ -267,13 +268,12 @@ fn an_interrupted_paper_says_how_to_go_on() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(700));
-    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(sent.success());
+    wait_until_it_computes(child.id());
+    interrupt(child.id());
     let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(130), "{stderr}");
-    assert!(stderr.contains("the same command goes on"), "{stderr}");
+    assert!(stderr.contains("run the same command again to resume"), "{stderr}");
     assert!(output.stdout.is_empty() && !directory.path().join("report.html").exists());
 }
 

@@ -1,6 +1,6 @@
-//! The crash test: a study whose process is killed 200 times at random moments, and goes on each time.
+//! The crash test: a study whose process is killed 200 times at random moments, and resumes each time.
 //! In the end every evaluation is there once, none that was finished ran again, and the deterministic
-//! result is that of a run that nobody disturbed.
+//! result is that of an undisturbed run.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! `racecars report`, `watch` and `export` as a user meets them.
+//! `racecars report`, `watch` and `export` as a user runs them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -36,7 +36,7 @@ fn a_study_is_reported_at_its_end_and_on_request_and_exported() {
     assert!(page.contains("<title>racecars-study · racecars</title>"));
     assert_eq!(text(here, "report --out page.html"), "wrote page.html\n");
     assert!(here.join("page.html").exists());
-    // The folder, the one around it, and from inside.
+    // The folder, its parent, and from inside the folder.
     for study in ["racecars-study", "."] {
         assert_eq!(text(here, &format!("export {study} --to csv")).lines().count(), 31);
     }

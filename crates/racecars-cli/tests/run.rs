@@ -1,18 +1,20 @@
-//! `racecars run`, `init`, `check`, `ask` and `tell` as a user meets them.
+//! `racecars run`, `init`, `check`, `ask` and `tell` as a user runs them.
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
+use common::{interrupt, wait_until};
 use serde_json::{Value, json};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
-struct Desk(tempfile::TempDir);
+struct Folder(tempfile::TempDir);
 
-impl Desk {
-    fn new() -> Desk {
-        Desk(tempfile::tempdir().unwrap())
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
     }
 
     fn path(&self) -> &Path {
@@ -54,55 +56,55 @@ fn with<'a>(arguments: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn a_run_ends_with_a_command_to_paste_and_goes_on_when_asked_for_more() {
-    let desk = Desk::new();
+    let folder = Folder::new();
     let text =
-        desk.text(&with(&["run", "-p", "n=1..99", "--budget", "60", "--jobs", "2"], &SQUARE));
+        folder.text(&with(&["run", "-p", "n=1..99", "--budget", "60", "--jobs", "2"], &SQUARE));
     assert!(text.contains("evaluations  60 of 60"), "{text}");
     let command = text.lines().find_map(|line| line.strip_prefix("command      ")).unwrap();
     let pasted = Command::new("sh").arg("-c").arg(command).output().unwrap();
     let value = String::from_utf8(pasted.stdout).unwrap();
     assert!(text.starts_with(&format!("best         {} in trial", value.trim())), "{text}");
 
-    let output = desk.run(&["run", "--study", "racecars-study", "--budget", "99", "--json"]);
+    let output = folder.run(&["run", "--study", "racecars-study", "--budget", "99", "--json"]);
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(summary["best"]["params"], json!({"n": 12}));
     assert_eq!((&summary["evaluations"], &summary["best"]["value"]), (&json!(99), &json!(0.0)));
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.contains("going on with 60 evaluations done of 99"), "{stderr}");
-    let best = std::fs::read_to_string(desk.path().join("racecars-study/best.json")).unwrap();
+    let best = std::fs::read_to_string(folder.path().join("racecars-study/best.json")).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&best).unwrap(), summary);
 }
 
 #[test]
 fn init_check_run() {
-    let desk = Desk::new();
-    assert!(desk.text(&["init"]).contains("wrote study.toml"));
-    assert!(desk.error(&["init"]).contains("--force replaces it"));
-    let text = desk.text(&["check"]);
+    let folder = Folder::new();
+    assert!(folder.text(&["init"]).contains("wrote study.toml"));
+    assert!(folder.error(&["init"]).contains("--force replaces it"));
+    let text = folder.text(&["check"]);
     for part in
         ["3 parameters", "command      python3 -c", "ended        exit code 0", "outcome      "]
     {
         assert!(text.contains(part), "no `{part}` in:\n{text}");
     }
-    assert!(!desk.path().join("racecars-study/journal.jsonl").exists());
+    assert!(!folder.path().join("racecars-study/journal.jsonl").exists());
     // From elsewhere, with flags over the file.
-    let file = desk.path().join("study.toml");
-    let elsewhere = Desk::new();
+    let file = folder.path().join("study.toml");
+    let elsewhere = Folder::new();
     let summary = elsewhere.json(&["run", file.to_str().unwrap(), "--budget", "6", "--json"]);
     assert_eq!(summary["evaluations"], 6);
-    assert!(desk.path().join("racecars-study/journal.jsonl").exists());
-    // A second study of the same file: begun from it, then gone on with as it is.
+    assert!(folder.path().join("racecars-study/journal.jsonl").exists());
+    // A second study of the same file: started from it, then resumed.
     for (budget, total) in [("4", 4), ("7", 7)] {
         let arguments = ["run", "--study", "second", "--seed", "3", "--budget", budget, "--json"];
-        assert_eq!(desk.json(&arguments)["evaluations"], total);
+        assert_eq!(folder.json(&arguments)["evaluations"], total);
     }
 }
 
 #[test]
 fn check_shows_a_failure() {
-    let desk = Desk::new();
+    let folder = Folder::new();
     let output =
-        desk.run(&["check", "-p", "x=0:1", "--", "sh", "-c", "echo {x}; echo oh >&2; exit 4"]);
+        folder.run(&["check", "-p", "x=0:1", "--", "sh", "-c", "echo {x}; echo oh >&2; exit 4"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(text.contains("stderr       oh") && text.contains("outcome      failed: exit code 4"));
@@ -110,12 +112,12 @@ fn check_shows_a_failure() {
 
 #[test]
 fn ask_and_tell() {
-    let desk = Desk::new();
+    let folder = Folder::new();
     let ask = ["ask", "-p", "n=1..9", "-p", "m=a,b", "--maximize", "-n", "2"];
-    let asked = desk.json(&ask);
+    let asked = folder.json(&ask);
     assert_eq!((&asked[0]["trial"], &asked[1]["trial"]), (&json!(0), &json!(1)));
     assert!(asked[1]["params"]["m"].is_string() && asked[1].get("command").is_none());
-    let mut tell = desk.command(&["tell"]);
+    let mut tell = folder.command(&["tell"]);
     let mut tell = tell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let outcomes = "{\"trial\": 1, \"value\": 2.5}\n[{\"trial\": 0, \"failed\": \"fell over\"}]";
     tell.stdin.take().unwrap().write_all(outcomes.as_bytes()).unwrap();
@@ -123,17 +125,19 @@ fn ask_and_tell() {
     assert_eq!((&told["evaluations"], &told["failures"]), (&json!(2), &json!(1)));
     assert_eq!(told["best"], json!({"trial": 1, "outcome": {"value": 2.5}}));
     // The study is known from here on.
-    assert_eq!(desk.json(&["ask", "--study", "racecars-study"])[0]["trial"], 2);
-    assert_eq!(desk.json(&["ask", "--study", "racecars-study", "--pending"])[0]["trial"], 2);
-    assert!(desk.error(&["tell", r#"{"trial": 9, "value": 1}"#]).contains("was never asked"));
-    assert!(desk.error(&["tell", r#"{"trial": 2, "valeu": 1}"#]).contains("unknown field `valeu`"));
-    assert!(desk.error(&["tell", "--study", "none", r#"{"trial": 2}"#]).contains("no study in"));
+    assert_eq!(folder.json(&["ask", "--study", "racecars-study"])[0]["trial"], 2);
+    assert_eq!(folder.json(&["ask", "--study", "racecars-study", "--pending"])[0]["trial"], 2);
+    assert!(folder.error(&["tell", r#"{"trial": 9, "value": 1}"#]).contains("was never asked"));
+    assert!(
+        folder.error(&["tell", r#"{"trial": 2, "valeu": 1}"#]).contains("unknown field `valeu`")
+    );
+    assert!(folder.error(&["tell", "--study", "none", r#"{"trial": 2}"#]).contains("no study in"));
 }
 
 #[test]
 fn mistakes_are_named() {
-    let desk = Desk::new();
-    let run = |more: &[&str]| desk.error(&with(&["run"], more));
+    let folder = Folder::new();
+    let run = |more: &[&str]| folder.error(&with(&["run"], more));
     assert!(run(&[]).contains("nothing to run"));
     assert!(run(&["-p", "x=1:0", "--", "true", "{x}"]).contains("low 1 is not below high 0"));
     assert!(run(&["-p", "x", "--", "true"]).contains("parameter `x` has no range"));
@@ -142,66 +146,67 @@ fn mistakes_are_named() {
     assert!(run(&["-p", "x=0:1"]).contains("no command"));
     assert!(run(&["none.toml"]).contains("cannot read the study file none.toml"));
     assert!(run(&["-p", "x=0:1", "--timeout", "soon", "--", "true"]).contains("60s, 500ms, 5m"));
-    std::fs::write(desk.path().join("study.toml"), "buget = 3").unwrap();
+    std::fs::write(folder.path().join("study.toml"), "buget = 3").unwrap();
     let error = run(&[]);
     assert!(error.contains("study.toml") && error.contains("unknown field `buget`"), "{error}");
 }
 
 #[test]
 fn first_failures_end_the_run_with_command_exit_code_and_standard_error() {
-    let desk = Desk::new();
+    let folder = Folder::new();
     let script = "echo {x}; echo missing library >&2; exit 9";
-    let error = desk.error(&["run", "-p", "x=0:1", "--", "sh", "-c", script]);
+    let error = folder.error(&["run", "-p", "x=0:1", "--", "sh", "-c", script]);
     for part in ["first evaluations all failed", "exit code 9", "sh -c", "missing library"] {
         assert!(error.contains(part), "no `{part}` in:\n{error}");
     }
     let journal =
-        std::fs::read_to_string(desk.path().join("racecars-study/journal.jsonl")).unwrap();
+        std::fs::read_to_string(folder.path().join("racecars-study/journal.jsonl")).unwrap();
     assert!(journal.lines().count() < 40);
-    // Once it is mended, it can begin afresh.
+    // Once it is corrected, it can be restarted.
     let mended = ["run", "-p", "x=0:1", "--budget", "3", "--", "echo", "{x}"];
-    assert!(desk.error(&mended).contains("--restart"));
-    desk.text(&with(&["run", "--restart"], &mended[1..]));
-}
-
-fn interrupt(process: u32) {
-    let status = Command::new("kill").arg("-INT").arg(process.to_string()).status();
-    assert!(status.unwrap().success());
+    assert!(folder.error(&mended).contains("--restart"));
+    folder.text(&with(&["run", "--restart"], &mended[1..]));
 }
 
 #[test]
 fn ctrl_c_once_finishes_what_runs_and_twice_stops_now() {
     for (times, told) in [(1, 2), (2, 0)] {
-        let desk = Desk::new();
-        let script = "touch {trial}; sleep 2; echo {x}";
+        let folder = Folder::new();
+        let script = "touch {trial}; while ! [ -e go ]; do sleep 0.02; done; echo {x}";
         let arguments =
             ["run", "-p", "x=0:1", "--jobs", "2", "--budget", "4", "--", "sh", "-c", script];
-        let start = Instant::now();
-        let mut command = desk.command(&arguments);
-        let process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        while !(desk.path().join("0").exists() && desk.path().join("1").exists()) {
-            assert!(start.elapsed() < Duration::from_secs(20));
-            std::thread::sleep(Duration::from_millis(10));
+        let mut command = folder.command(&arguments);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        wait_until("two evaluations run", || {
+            ["0", "1"].iter().all(|trial| folder.path().join(trial).exists())
+        });
+        interrupt(process.id());
+        // Signals that are sent too soon after another are merged with it.
+        let mut stderr = BufReader::new(process.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("finishing what runs") {
+            line.clear();
+            assert!(stderr.read_line(&mut line).unwrap() > 0, "the interrupt was not heard");
         }
-        for _ in 0..times {
-            interrupt(process.id());
-            std::thread::sleep(Duration::from_millis(300));
-        }
-        // A second run is refused meanwhile.
         if times == 1 {
-            assert!(desk.error(&arguments).contains(&format!("process {} is", process.id())));
+            // A second run is refused meanwhile.
+            let refused = folder.error(&arguments);
+            assert!(refused.contains(&format!("process {} is", process.id())), "{refused}");
+            std::fs::write(folder.path().join("go"), "").unwrap();
+        } else {
+            interrupt(process.id());
         }
         let output = process.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130));
         let text = String::from_utf8(output.stdout).unwrap();
-        assert!(text.contains("interrupted; the same command goes on"), "{text}");
+        assert!(text.contains("interrupted; run the same command again to resume"), "{text}");
         assert!(text.contains(&format!("evaluations  {told} of 4")), "{text}");
     }
 }
 
 #[test]
 fn overhead_of_a_program_is_measured() {
-    let report = Desk::new().json(&["overhead", "--program", "true", "--runs", "40", "--json"]);
+    let report = Folder::new().json(&["overhead", "--program", "true", "--runs", "40", "--json"]);
     assert_eq!(report["runs"], 40);
     assert!(report["share"].as_f64().unwrap() > 0.0);
 }

@@ -1,4 +1,4 @@
-//! `racecars theory` as a program: the bounds, and a run that is followed.
+//! `racecars theory` as a program: the bounds, and a measured run.
 
 #![allow(clippy::unwrap_used)]
 
@@ -72,7 +72,7 @@ fn limits_are_the_bounds_of_simpler_algorithms() {
 }
 
 #[test]
-fn a_run_is_followed_and_written() {
+fn a_run_is_measured_and_written() {
     let directory = std::env::temp_dir().join(format!("racecars-theory-{}", std::process::id()));
     let out = directory.to_str().unwrap();
     let arguments = "--measure shifted-sphere --dim 3 --budget 300 --samples 200 --seed 2";
@@ -116,7 +116,7 @@ fn bad_values_are_refused_with_what_is_allowed() {
         ("--measure ackley --eta 0.5", "cannot be used with"),
         ("--seed 3", "--measure"),
         ("--measure nothing", "problem `nothing` is not known"),
-        ("--measure integer-sphere", "only continuous problems can be followed"),
+        ("--measure integer-sphere", "only continuous problems can be measured"),
         ("--measure ackley --epsilon -1", "unexpected argument"),
         ("--measure ackley --epsilon 0", "epsilon = 0 is not a positive number"),
         ("--measure ackley --rho 2", "rho = 2 is not from 0 to 1"),

@@ -17,7 +17,7 @@ pub mod page;
 pub mod statistics;
 mod svg;
 
-pub use svg::{Svg, escape};
+pub use svg::{Svg, SvgText, escape};
 
 /// The text colour, and that of axes and grids.
 const INK: &str = "#222222";

@@ -132,6 +132,7 @@ fn list(points: &[(f64, f64)]) -> String {
 }
 
 /// Text that is not drawn yet. By default 12 pixels high and left-aligned.
+#[derive(Debug)]
 pub struct SvgText<'a> {
     svg: &'a mut Svg,
     x: f64,

@@ -147,7 +147,7 @@ fn run_trial(
             value
         })?;
     let best = solution.point().map_or(f64::INFINITY, |point| problem.evaluate(point));
-    Ok((solution.stop() != StopReason::Cancelled).then(|| BenchTrial {
+    Ok((solution.stop() != StopReason::Interrupted).then(|| BenchTrial {
         best,
         evaluations: solution.evaluations(),
         elapsed: solution.elapsed(),

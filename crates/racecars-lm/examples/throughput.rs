@@ -1,6 +1,6 @@
-//! How fast prompts are evaluated: `throughput MODEL TEXTS POSITION TOKENS PROMPTS SECONDS` evaluates
-//! requests of so many random prompts before (prefix) or after (suffix) each text (a file, a text per
-//! line) and prints a JSON object.
+//! The rate of evaluating prompts: `throughput MODEL TEXTS POSITION TOKENS PROMPTS SECONDS` evaluates requests
+//! of PROMPTS random prompts before (prefix) or after (suffix) each text of the file TEXTS, which has a text
+//! per line, and prints a JSON object.
 
 use racecars::random::Random;
 use racecars_lm::{InputText, Model};

@@ -1,4 +1,4 @@
-//! The other side of the wire: a service in another process.
+//! The client of a service in another process.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::service::BlackBox;
@@ -17,10 +17,10 @@ pub struct Client {
     key: Option<String>,
 }
 
-/// How often a request is tried that the service was too busy for, or that did not reach it.
-const TRIES: u32 = 6;
-/// The longest answer.
-const LONGEST: u64 = 256 << 20;
+/// The maximum number of attempts if the service is busy or not reached.
+const MAX_ATTEMPTS: u32 = 6;
+/// The maximum size of an answer in bytes.
+const MAX_ANSWER_BYTES: u64 = 256 << 20;
 
 impl Client {
     /// A client of the service at `url`, such as `http://127.0.0.1:8123`.
@@ -28,7 +28,7 @@ impl Client {
         let url = url.trim_end_matches('/').to_string();
         if !url.starts_with("http://") {
             return Err(Error::input(format!(
-                "{url} does not begin with http://; for TLS put a proxy between"
+                "{url} does not begin with http://; use a proxy for TLS"
             )));
         }
         let agent = Agent::config_builder()
@@ -47,8 +47,8 @@ impl Client {
         }
     }
 
-    /// Sends a request, again if it did not arrive or came at a bad time. All requests may be sent
-    /// twice: at worst a batch is held that nobody uses.
+    /// Sends a request, and repeats it if it was not delivered or the service was busy. All requests may be
+    /// repeated: in the worst case the service holds an unused batch.
     fn send(
         &self,
         path: &str,
@@ -63,7 +63,7 @@ impl Client {
                 Err(error) => Error::network(format!("{url}: {error}")),
             };
             let may_pass = matches!(failure.kind(), ErrorKind::Busy | ErrorKind::Network);
-            if !may_pass || attempt == TRIES {
+            if !may_pass || attempt == MAX_ATTEMPTS {
                 return Err(failure);
             }
             std::thread::sleep(pause);
@@ -74,10 +74,9 @@ impl Client {
 
     fn read<T: DeserializeOwned>(&self, path: &str, mut response: Response<Body>) -> Result<T> {
         let strange = |error: String| Error::network(format!("{}{path}: {error}", self.url));
-        let body = (response.body_mut().with_config().limit(LONGEST).read_to_vec())
+        let body = (response.body_mut().with_config().limit(MAX_ANSWER_BYTES).read_to_vec())
             .map_err(|error| strange(error.to_string()))?;
-        serde_json::from_slice(&body)
-            .map_err(|error| strange(format!("the answer is not as it should be: {error}")))
+        serde_json::from_slice(&body).map_err(|error| strange(format!("invalid answer: {error}")))
     }
 
     fn post<T: DeserializeOwned>(&self, path: &str, kind: &str, body: &[u8]) -> Result<T> {
@@ -88,13 +87,13 @@ impl Client {
     }
 }
 
-/// Why the service refused.
+/// The error of an answer that is not a success.
 fn refused(url: &str, mut response: Response<Body>) -> Error {
     let status = response.status();
     let body = response.body_mut().with_config().limit(1 << 16).read_to_vec().unwrap_or_default();
     match serde_json::from_slice::<Refusal>(&body) {
         Ok(Refusal { error }) => {
-            Error::new(error.meant(), format!("the service at {url}: {}", error.message))
+            Error::new(error.error_kind(), format!("the service at {url}: {}", error.message))
         }
         Err(_) => {
             let kind = match status {

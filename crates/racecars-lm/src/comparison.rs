@@ -1,5 +1,5 @@
-//! The paper's comparison on a task: algorithms side by side, over seeds, with the same calls; four
-//! curves, as the paper has them, a table, and a section of the paper's page.
+//! The paper's comparison on a task: several algorithms and seeds with the same number of calls, as four
+//! curves like the paper's, a table, and a section of the paper's page.
 
 use crate::loss::Score;
 use crate::task::Position;
@@ -15,29 +15,28 @@ use std::collections::BTreeSet;
 pub struct AlgorithmTunings {
     /// The algorithm's name.
     pub algorithm: String,
-    /// What came of it with each seed.
+    /// The tuning of each seed.
     pub tuned: Vec<Tuned>,
-    /// The prompts that were kept on the test texts, if they were tried.
+    /// The scores of the kept prompts on the test texts; empty if they were not evaluated.
     pub tested: Vec<Score>,
 }
 
-/// The algorithms on a task.
+/// The tunings of all algorithms on a task.
 #[derive(Debug, Clone, Serialize)]
 pub struct TuneComparison {
     /// The task's name.
     pub task: String,
-    /// The calls that each tuning had.
+    /// The number of calls of each tuning.
     pub budget: u64,
-    /// The settings of the first algorithm's first tuning. The others differ in what algorithms and
-    /// seeds differ in.
+    /// The settings of the first algorithm's first tuning. The others differ only in algorithm and seed.
     pub settings: TuneSettings,
     /// The algorithms, ours first.
     pub entries: Vec<AlgorithmTunings>,
-    /// No prompt and the untuned one on the test texts, if they were tried.
+    /// The scores of no prompt and of the untuned prompt on the test texts, if they were evaluated.
     pub tested: Option<[Score; 2]>,
 }
 
-/// What the four curves show.
+/// A quantity that a curve shows.
 type Quantity = fn(&PromptScores) -> f64;
 const QUANTITIES: [(&str, Quantity); 4] = [
     ("Training loss", |look| look.train.loss),
@@ -45,11 +44,11 @@ const QUANTITIES: [(&str, Quantity); 4] = [
     ("Development loss", |look| look.dev.loss),
     ("Development accuracy", |look| look.dev.accuracy),
 ];
-/// How many points a curve has at most, or a few more.
-const POINTS: usize = 200;
+/// The approximate maximum number of points of a curve.
+const MAX_CURVE_POINTS: usize = 200;
 
 impl TuneComparison {
-    /// The four curves: means over seeds, with bands of one standard deviation.
+    /// The four charts: means over seeds, with bands of one standard deviation.
     pub fn figure(&self) -> Svg {
         let charts: Vec<Svg> = QUANTITIES.map(|(title, of)| self.chart(title, of).draw()).into();
         grid(&format!("{}: mean and deviation over seeds", self.task), &charts, 2)
@@ -70,7 +69,7 @@ impl TuneComparison {
         }
     }
 
-    /// A table of what came out, in Markdown: the prompts that were kept.
+    /// The scores of the kept prompts as a Markdown table.
     pub fn table(&self) -> String {
         let mut lines = self.lines();
         lines.insert(1, vec!["---".to_string(); lines[0].len()]);
@@ -79,11 +78,11 @@ impl TuneComparison {
         format!("{lines}\n{}\n", self.calls())
     }
 
-    /// The lines of the table, the heading first.
+    /// The rows of the table, the heading first.
     fn lines(&self) -> Vec<Vec<String>> {
         let heading = ["prompt", "seeds", "train loss", "accuracy", "dev loss", "dev accuracy"];
         let mut lines = vec![heading.map(String::from).to_vec()];
-        // What is untuned is the same for all algorithms.
+        // The untuned prompt is the same for all algorithms.
         let first = self.entries.first().map_or(&[][..], |entry| &entry.tuned);
         let [without, untuned] =
             [|t: &Tuned| t.without, |t: &Tuned| t.untuned].map(|of| first.iter().map(of).collect());
@@ -164,17 +163,17 @@ impl TuneComparison {
     }
 }
 
-/// The curve of an algorithm: means over seeds wherever somebody looked.
+/// The curve of an algorithm: means over seeds, at every number of calls at which some seed was evaluated.
 fn curve(entry: &AlgorithmTunings, of: Quantity) -> Curve {
     let looks = entry.tuned.iter().flat_map(|tuned| &tuned.looks).map(|look| look.calls);
     let places: BTreeSet<u64> = looks.chain([0]).collect();
-    let step = places.len().div_ceil(POINTS);
+    let step = places.len().div_ceil(MAX_CURVE_POINTS);
     let mut places: Vec<u64> = places.into_iter().rev().step_by(step).collect();
     places.reverse();
     let samples: Vec<CurvePoint> = places
         .into_iter()
         .filter_map(|calls| {
-            let values: Vec<f64> = entry.tuned.iter().map(|t| of(&look_at(t, calls))).collect();
+            let values: Vec<f64> = entry.tuned.iter().map(|t| of(&scores_at(t, calls))).collect();
             let SummaryStatistics { mean, std, .. } = SummaryStatistics::of(&values)?;
             Some(CurvePoint { x: calls as f64, middle: mean, low: mean - std, high: mean + std })
         })
@@ -183,7 +182,7 @@ fn curve(entry: &AlgorithmTunings, of: Quantity) -> Curve {
     Curve { label: format!("{} {last}", entry.algorithm), style: style(&entry.algorithm), samples }
 }
 
-/// A line of the table: means and deviations over looks, and over tests if there are any.
+/// A row of the table: means and standard deviations over seeds, and of the test scores if there are any.
 fn row(name: &str, looks: Vec<PromptScores>, tests: &[Score]) -> Vec<String> {
     let share = |values: Vec<f64>| {
         SummaryStatistics::of(&values).map_or(
@@ -212,12 +211,12 @@ fn row(name: &str, looks: Vec<PromptScores>, tests: &[Score]) -> Vec<String> {
     cells
 }
 
-/// The last look at a tuning that had been taken by then; before the first, the untuned prompt.
-fn look_at(tuned: &Tuned, calls: u64) -> PromptScores {
+/// The last scores at or before this number of calls; before the first, those of the untuned prompt.
+fn scores_at(tuned: &Tuned, calls: u64) -> PromptScores {
     *tuned.looks.iter().rfind(|look| look.calls <= calls).unwrap_or(&tuned.untuned)
 }
 
-/// Colours as in the other figures of the paper.
+/// The same colours as in the other figures of the paper.
 fn style(algorithm: &str) -> Style {
     match algorithm {
         "race-cars" => Style { color: "#d55e00", width: 2.6, dash: "" },

@@ -6,11 +6,11 @@ use crate::task::Task;
 use racecars::random::Random;
 use std::path::{Path, PathBuf};
 
-/// A text, or several by name, with its label's number.
+/// A text, or several texts by column name, with the index of its label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Example {
     columns: Vec<(String, String)>,
-    /// The number of its label.
+    /// The index of its label.
     pub label: usize,
 }
 
@@ -20,7 +20,7 @@ impl Example {
         Example { columns, label }
     }
 
-    /// An example of one text, whatever its column is called.
+    /// An example of one text, which matches any column name.
     pub fn of_text(text: &str) -> Self {
         Example::new(vec![(ANY.to_string(), text.to_string())], 0)
     }
@@ -36,10 +36,10 @@ impl Example {
     }
 }
 
-/// The column of files that have but one and do not name it.
+/// The column name of files with a single unnamed column.
 const ANY: &str = "*";
 
-/// Files with one text call it `text` or `sentence`, and those of one task do not always agree.
+/// Files with one text call it `text` or `sentence`, and even files of the same task differ.
 fn other_name(name: &str) -> Option<&'static str> {
     match name {
         "text" => Some("sentence"),
@@ -64,7 +64,7 @@ pub fn read(path: &Path, task: &Task) -> Result<Vec<Example>> {
     }
 }
 
-/// The lines of a text that have anything in them, with their numbers.
+/// The lines of a text that are not blank, with their numbers.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty())
 }
@@ -135,30 +135,30 @@ fn at_line<T>(number: usize, result: Result<T>) -> Result<T> {
     result.map_err(|error| error.within(format!("line {number}")))
 }
 
-/// Files of a line per example write line breaks within a text as `\n`.
+/// In files with a line per example, line breaks within a text are written as `\n`.
 fn unescaped(cell: &str) -> String {
     cell.replace("\\n", "\n")
 }
 
-/// A few-shot split: as many examples of each label to train on, and others to look at meanwhile.
+/// A few-shot split: the same number of examples of each label for training and for development.
 #[derive(Debug, Clone)]
 pub struct Split {
-    /// Where it is from.
+    /// The folder or file it comes from.
     pub source: String,
-    /// What the loss is computed on.
+    /// The examples on which the loss is minimized.
     pub train: Vec<Example>,
-    /// What tells whether it learns or memorizes.
+    /// The examples on which prompts are compared, to detect overfitting.
     pub dev: Vec<Example>,
 }
 
-/// The folder of a task's data: `folder` itself, or the one in it that is called as the task is.
+/// The folder of a task's data: the subfolder with the task's name, or `folder` itself.
 fn folder_of(folder: &Path, task: &Task) -> PathBuf {
     let within = folder.join(&task.name);
     if within.is_dir() { within } else { folder.to_path_buf() }
 }
 
-/// Finds the split of so many shots and this seed: the seed-th of the folders `SHOTS-*` if there are
-/// any, with `train.tsv` and `dev.tsv` in it; else drawn from a file `train.*`.
+/// The split with `shots` examples of each label. If there are folders `SHOTS-*` with `train.tsv` and
+/// `dev.tsv`, `seed` selects one of them; else the split is drawn from a file `train.*`.
 pub fn split(folder: &Path, task: &Task, shots: usize, seed: u64) -> Result<Split> {
     let folder = folder_of(folder, task);
     let names = names(&folder)?;
@@ -184,7 +184,7 @@ pub fn split(folder: &Path, task: &Task, shots: usize, seed: u64) -> Result<Spli
     Ok(Split { source: source.display().to_string(), train, dev })
 }
 
-/// Draws `shots` examples of each label, and as many others.
+/// Draws `shots` examples of each label for training, and as many others for development.
 fn draw(
     examples: Vec<Example>,
     task: &Task,
@@ -209,7 +209,7 @@ fn draw(
     }
     match counts.iter().position(|&count| count < 2 * shots) {
         Some(label) => Err(Error::data(format!(
-            "label `{}` has {} examples; {shots} shots to train and as many to look at need {}",
+            "label `{}` has {} examples; {shots} shots for training and as many for development need {}",
             task.labels[label],
             counts[label],
             2 * shots

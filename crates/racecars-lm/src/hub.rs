@@ -1,9 +1,10 @@
-//! Getting models from the hub, by the name of a repository: the folder of a RoBERTa, or a GGUF file.
+//! Downloading models from the Hugging Face hub by the name of a repository: the folder of a RoBERTa, or a
+//! GGUF file.
 //!
-//! A file is at `ENDPOINT/OWNER/NAME/resolve/REVISION/FILE`. The hub answers with it, or, where it is
+//! A file is at `ENDPOINT/OWNER/NAME/resolve/REVISION/FILE`. The hub answers with the file or, if it is
 //! large, with the address of a store and the file's SHA-256 (`x-linked-etag`). A file is written as
-//! `.part` and renamed when its length and its SHA-256, where the hub says it, are right; what a broken
-//! download left is gone on with, if the hub still has the same file.
+//! `.part`, and renamed when its length and, if the hub gives one, its SHA-256 are correct. An interrupted
+//! download is resumed if the hub still has the same file.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::hash;
@@ -17,14 +18,14 @@ use std::time::Duration;
 use ureq::http::{Response, StatusCode, Uri};
 use ureq::{Agent, Body};
 
-/// Where the hub is, unless `HF_ENDPOINT` says otherwise.
+/// The default address of the hub; `HF_ENDPOINT` overrides it.
 const ENDPOINT: &str = "https://huggingface.co";
-/// The files of a RoBERTa's folder. The first says whether the others are worth having.
+/// The files of a RoBERTa's folder. The first one tells whether the model is supported.
 const FILES: [&str; 3] = ["config.json", "tokenizer.json", "model.safetensors"];
-/// How many redirects are followed.
-const REDIRECTS: usize = 10;
-/// How often a download is tried that gets no further.
-const TRIES: u32 = 4;
+/// The maximum number of redirects.
+const MAX_REDIRECTS: usize = 10;
+/// The maximum number of attempts without progress.
+const MAX_ATTEMPTS: u32 = 4;
 
 /// A model of the hub: `OWNER/NAME`, `OWNER/NAME@REVISION`, or one of its files, `OWNER/NAME/FILE.gguf`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,8 +41,8 @@ impl FromStr for HubModel {
 
     fn from_str(text: &str) -> Result<Self> {
         let (owner, rest) = text.split_once('/').unwrap_or((text, ""));
-        let (repository, file) = first(rest, '/');
-        let (name, revision) = first(repository, '@');
+        let (repository, file) = split_at_first(rest, '/');
+        let (name, revision) = split_at_first(repository, '@');
         let file_is_good =
             file.is_none_or(|file| file.ends_with(".gguf") && file.split('/').all(is_name));
         let is_good = file_is_good && [owner, name].into_iter().chain(revision).all(is_name);
@@ -57,12 +58,12 @@ impl FromStr for HubModel {
     }
 }
 
-/// What is before the first such character, and what is after it.
-fn first(text: &str, at: char) -> (&str, Option<&str>) {
+/// The parts before and after the first such character.
+fn split_at_first(text: &str, at: char) -> (&str, Option<&str>) {
     text.split_once(at).map_or((text, None), |(before, after)| (before, Some(after)))
 }
 
-/// Whether this may be a part of an address and the name of a file.
+/// Whether this is safe as part of a URL and as a file name.
 fn is_name(part: &str) -> bool {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let length_is_good = (1..=200).contains(&part.len());
@@ -85,13 +86,13 @@ impl HubModel {
         self.revision.as_ref().map_or(name.clone(), |revision| format!("{name}@{revision}"))
     }
 
-    /// Where it is, or will be, within a folder of models.
+    /// Its path within a folder of models, whether or not it exists.
     pub fn path(&self, folder: &Path) -> PathBuf {
         let folder = folder.join(&self.owner).join(self.repository());
         self.file.as_ref().map_or(folder.clone(), |file| folder.join(file))
     }
 
-    /// Whether it is there as a whole.
+    /// Whether it is completely downloaded.
     pub fn is_in(&self, folder: &Path) -> bool {
         let path = self.path(folder);
         let has = |name: &str| path.join(name).is_file();
@@ -106,14 +107,14 @@ impl HubModel {
     }
 }
 
-/// The hub, or something else that has its layout.
+/// The hub, or a server with the same layout.
 pub struct Hub {
     agent: Agent,
     endpoint: String,
     token: Option<String>,
 }
 
-/// A file that was asked for.
+/// A file of a fetched model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
     /// Its name.
@@ -122,7 +123,7 @@ pub struct Fetched {
     pub bytes: u64,
     /// Whether it was there already.
     pub was_there: bool,
-    /// Whether the hub said its SHA-256, which then is right.
+    /// Whether its SHA-256 was checked against that of the hub.
     pub is_hashed: bool,
 }
 
@@ -130,7 +131,7 @@ pub struct Fetched {
 struct Remote {
     name: String,
     url: String,
-    /// Which version of the file it is.
+    /// The entity tag: the version of the file.
     tag: Option<String>,
     size: Option<u64>,
 }
@@ -145,9 +146,9 @@ fn is_hex(text: &str, length: usize) -> bool {
     text.len() == length && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// What the hub said about a file on the way to it.
+/// The headers about a file in the hub's answers, redirects included.
 #[derive(Default)]
-struct Said {
+struct FileHeaders {
     linked_tag: Option<String>,
     linked_size: Option<u64>,
     tag: Option<String>,
@@ -155,8 +156,8 @@ struct Said {
     commit: Option<String>,
 }
 
-impl Said {
-    fn hear(&mut self, response: &Response<Body>) {
+impl FileHeaders {
+    fn read(&mut self, response: &Response<Body>) {
         let tag = |name| {
             header(response, name)
                 .map(|tag| tag.trim_start_matches("W/").trim_matches('"').to_ascii_lowercase())
@@ -184,7 +185,7 @@ impl Hub {
         Hub::new(&endpoint, variable("HF_TOKEN"))
     }
 
-    /// The hub at an address. The token is shown to nobody else.
+    /// The hub at an address. The token is sent to no other host.
     pub fn new(endpoint: &str, token: Option<String>) -> Result<Self> {
         let endpoint = endpoint.trim_end_matches('/').to_string();
         if origin(&endpoint).is_none() {
@@ -203,8 +204,8 @@ impl Hub {
         Ok(Hub { agent, endpoint, token: token.map(|token| token.trim().to_string()) })
     }
 
-    /// Gets a model into a folder of models. `seen` hears how many bytes there are of all, and of
-    /// which file.
+    /// Downloads a model into a folder of models. `seen` is called with the bytes done, the total, and the
+    /// current file.
     pub fn fetch(
         &self,
         model: &HubModel,
@@ -233,8 +234,8 @@ impl Hub {
         Ok(all)
     }
 
-    /// Asks for all files, so that what is missing is known before anything is downloaded. All are of
-    /// the commit that the first was of.
+    /// Looks up all files first, so that a missing one is known before anything is downloaded. All are of
+    /// the same commit as the first.
     fn look_up(&self, model: &HubModel) -> Result<Vec<Remote>> {
         let HubModel { owner, name, .. } = model;
         let mut revision = model.revision.clone().unwrap_or_else(|| "main".to_string());
@@ -243,24 +244,24 @@ impl Hub {
             let url = |revision: &str| {
                 format!("{}/{owner}/{name}/resolve/{revision}/{file}", self.endpoint)
             };
-            let said = self.head(&url(&revision))?;
-            revision = said.commit.unwrap_or(revision);
+            let headers = self.head(&url(&revision))?;
+            revision = headers.commit.unwrap_or(revision);
             remotes.push(Remote {
                 name: file.to_string(),
                 url: url(&revision),
-                tag: said.linked_tag.or(said.tag),
-                size: said.linked_size.or(said.size),
+                tag: headers.linked_tag.or(headers.tag),
+                size: headers.linked_size.or(headers.size),
             });
         }
         Ok(remotes)
     }
 
-    fn head(&self, url: &str) -> Result<Said> {
+    fn head(&self, url: &str) -> Result<FileHeaders> {
         let mut failures = 0;
         loop {
             match self.ask(url, None) {
-                Ok((said, _)) => return Ok(said),
-                Err(error) if error.kind() == ErrorKind::Busy && failures + 1 < TRIES => {}
+                Ok((headers, _)) => return Ok(headers),
+                Err(error) if error.kind() == ErrorKind::Busy && failures + 1 < MAX_ATTEMPTS => {}
                 Err(error) => return Err(error),
             }
             pause(failures);
@@ -268,11 +269,11 @@ impl Hub {
         }
     }
 
-    /// Asks for a file from some byte on, or only about it, and follows where the hub sends us; for a
-    /// question, only within the hub.
-    fn ask(&self, url: &str, from: Option<u64>) -> Result<(Said, Response<Body>)> {
-        let (mut said, mut place) = (Said::default(), url.to_string());
-        for _ in 0..=REDIRECTS {
+    /// Requests a file from byte `from` on, or only its headers if `None`, and follows redirects; for
+    /// headers, only within the hub.
+    fn ask(&self, url: &str, from: Option<u64>) -> Result<(FileHeaders, Response<Body>)> {
+        let (mut headers, mut place) = (FileHeaders::default(), url.to_string());
+        for _ in 0..=MAX_REDIRECTS {
             let is_hub = origin(&place) == origin(&self.endpoint);
             let mut request = match from {
                 Some(_) => self.agent.get(&place),
@@ -287,13 +288,13 @@ impl Hub {
             }
             let response = request.call().map_err(|error| unreachable(&place, &error))?;
             if is_hub {
-                said.hear(&response);
+                headers.read(&response);
             }
             let status = response.status();
             if !status.is_redirection() {
                 let is_answer = status.is_success() || status == StatusCode::RANGE_NOT_SATISFIABLE;
                 return match is_answer {
-                    true => Ok((said, response)),
+                    true => Ok((headers, response)),
                     false => Err(refusal(url, &response)),
                 };
             }
@@ -302,14 +303,14 @@ impl Hub {
                 return Err(Error::network(format!("{place} answered {status} to nowhere")));
             };
             if from.is_none() && origin(&next) != origin(&self.endpoint) {
-                return Ok((said, response));
+                return Ok((headers, response));
             }
             place = next;
         }
-        Err(Error::network(format!("{url}: more than {REDIRECTS} redirects")))
+        Err(Error::network(format!("{url}: more than {MAX_REDIRECTS} redirects")))
     }
 
-    /// Gets a file to a path, by way of a `.part` that belongs to this version of it.
+    /// Downloads a file to a path, through a `.part` file of the same version.
     fn download(&self, remote: &Remote, path: &Path, mut seen: impl FnMut(u64)) -> Result<()> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)
@@ -318,14 +319,14 @@ impl Hub {
         let part = part(path, remote.tag.as_deref());
         let mut file = open(&part)?;
         let mut furthest = length(&file, &part)?;
-        // Not to be trusted if we do not know what it is, or if it is too long.
+        // Discarded if its version is unknown, or if it is too long.
         if furthest > 0 && (remote.tag.is_none() || remote.size.is_none_or(|size| furthest > size))
         {
             truncate(&file, &part)?;
             furthest = 0;
         }
         let mut failures = 0;
-        // A part may be whole, if it was not renamed.
+        // A part may be complete but not yet renamed.
         while remote.size != Some(furthest) {
             let error = match self.stream(remote, &mut file, &part, &mut seen) {
                 Ok(()) => break,
@@ -334,7 +335,9 @@ impl Hub {
             let now = length(&file, &part)?;
             failures = if now > furthest { 0 } else { failures + 1 };
             furthest = furthest.max(now);
-            if !matches!(error.kind(), ErrorKind::Busy | ErrorKind::Network) || failures == TRIES {
+            if !matches!(error.kind(), ErrorKind::Busy | ErrorKind::Network)
+                || failures == MAX_ATTEMPTS
+            {
                 return Err(error);
             }
             pause(failures);
@@ -353,7 +356,7 @@ impl Hub {
         std::fs::rename(&part, path).map_err(|error| Error::system("write", path, error))
     }
 
-    /// Appends what is missing. It is an error if the end does not come where it should.
+    /// Appends the missing bytes. It is an error if the file has another length than announced.
     fn stream(
         &self,
         remote: &Remote,
@@ -371,13 +374,15 @@ impl Hub {
             }
         } else if !continues(&response, done) {
             truncate(file, part)?;
-            return Err(Error::network(format!("{url}: not the part that was asked for")));
+            return Err(Error::network(format!("{url}: not the requested part")));
         }
         let promised = response.body().content_length().map(|length| done + length);
         if let (Some(promised), Some(size)) = (promised, remote.size)
             && promised != size
         {
-            return Err(Error::model(format!("{url} has {promised} bytes; the hub said {size}")));
+            return Err(Error::model(format!(
+                "{url} has {promised} bytes, not {size} as announced by the hub"
+            )));
         }
         let mut body = response.body_mut().with_config().limit(u64::MAX).reader();
         let mut buffer = vec![0; 1 << 18];
@@ -400,26 +405,26 @@ impl Hub {
         let of = promised.or(remote.size).map_or(String::new(), |size| format!(" of {size}"));
         let problem = problem.unwrap_or_else(|| "the connection ended".to_string());
         Err(Error::network(format!(
-            "{url}: {problem} after {done}{of} bytes; the same command goes on from there"
+            "{url}: {problem} after {done}{of} bytes; run the same command again to resume"
         )))
     }
 }
 
-/// Whether a response is the rest of a file from some byte on.
+/// Whether a response is the rest of a file from byte `from` on.
 fn continues(response: &Response<Body>, from: u64) -> bool {
     response.status() == StatusCode::PARTIAL_CONTENT
         && header(response, "content-range")
             .is_some_and(|range| range.starts_with(&format!("bytes {from}-")))
 }
 
-/// Scheme, host and port of an address.
+/// Scheme, host and port of a URL.
 fn origin(url: &str) -> Option<(String, String)> {
     let uri: Uri = url.parse().ok()?;
     let (scheme, authority) = (uri.scheme_str()?, uri.authority()?);
     matches!(scheme, "http" | "https").then(|| (scheme.to_string(), authority.to_string()))
 }
 
-/// Where a redirect leads; never from TLS to none.
+/// The target of a redirect; `None` if it leads from TLS to plain HTTP.
 fn follow(from: &str, to: &str) -> Option<String> {
     let (scheme, authority) = origin(from)?;
     if to.starts_with('/') && !to.starts_with("//") {
@@ -429,7 +434,7 @@ fn follow(from: &str, to: &str) -> Option<String> {
     (next == "https" || scheme == "http").then(|| to.to_string())
 }
 
-/// Where a file is written until it is all there.
+/// The path of an incomplete file.
 fn part(path: &Path, tag: Option<&str>) -> PathBuf {
     let tag: String =
         (tag.unwrap_or("new").chars()).filter(char::is_ascii_alphanumeric).take(16).collect();
@@ -438,7 +443,7 @@ fn part(path: &Path, tag: Option<&str>) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Opens a file to append to, for us alone.
+/// Opens and locks a file for appending.
 fn open(part: &Path) -> Result<File> {
     let file = OpenOptions::new().create(true).append(true).open(part);
     let file = file.map_err(|error| Error::system("write", part, error))?;
@@ -467,11 +472,13 @@ fn unwritten(part: &Path, size: Option<u64>, done: u64, error: std::io::Error) -
     let missing = size.map_or(String::new(), |size| {
         format!(", {:.0} MB are missing", size.saturating_sub(done) as f64 / 1e6)
     });
-    let what = format!("the disk is full{missing}; with more room the same command goes on");
+    let what = format!(
+        "the disk is full{missing}; free some space and run the same command again to resume"
+    );
     Error::system("write", part, what)
 }
 
-/// Longer with every failure.
+/// Waits, longer with every failure.
 fn pause(failures: u32) {
     std::thread::sleep(Duration::from_millis(300 * 3_u64.pow(failures)));
 }
@@ -483,7 +490,7 @@ fn unreachable(url: &str, error: &ureq::Error) -> Error {
     ))
 }
 
-/// Why there is no such file for us.
+/// The error of an answer that is not a success.
 fn refusal(url: &str, response: &Response<Body>) -> Error {
     let said =
         header(response, "x-error-message").map_or(String::new(), |said| format!(": {said}"));
@@ -495,15 +502,15 @@ fn refusal(url: &str, response: &Response<Body>) -> Error {
         ),
         StatusCode::FORBIDDEN => (
             ErrorKind::Unauthorized,
-            "the owner of HF_TOKEN may not read it; some models ask to agree to terms on their page",
+            "the owner of HF_TOKEN may not read it; some models require to agree to terms on their page",
         ),
         StatusCode::NOT_FOUND => (
             ErrorKind::Input,
             "there is no such model, revision or file; only weights as model.safetensors or .gguf are read",
         ),
-        StatusCode::TOO_MANY_REQUESTS => (ErrorKind::Busy, "the hub wants us to wait"),
-        status if status.is_server_error() => (ErrorKind::Busy, "the hub has a problem"),
-        _ => (ErrorKind::Network, "the hub did not answer as it should"),
+        StatusCode::TOO_MANY_REQUESTS => (ErrorKind::Busy, "too many requests"),
+        status if status.is_server_error() => (ErrorKind::Busy, "an error of the hub"),
+        _ => (ErrorKind::Network, "an unexpected answer of the hub"),
     };
     Error::new(kind, format!("{url}: {why} ({status}{said})"))
 }

@@ -1,9 +1,8 @@
 //! Language models as a service, and the tuning of their prompts with racecars.
 //!
 //! The paper's second experiment, after Sun et al. 2022, "Black-Box Tuning for
-//! Language-Model-as-a-Service": a service holds a pretrained model and answers with logits; its user
-//! sends texts and a continuous prompt, A z + p0 with a fixed random matrix A, and minimizes the loss
-//! over z.
+//! Language-Model-as-a-Service": a service has a pretrained model and returns logits. Its user sends texts
+//! and a continuous prompt, A z + p0 with a fixed random matrix A, and minimizes the loss over z.
 
 mod client;
 mod comparison;

@@ -4,14 +4,14 @@ use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// What is minimized: the mean over texts of what a row of logits, one per label word, costs.
+/// The loss: the mean over texts of the loss of a row of logits, one logit per label word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
-    /// Minus the logarithm of the right word's share among the label words.
+    /// Minus the logarithm of the softmax of the correct word among the label words.
     #[default]
     CrossEntropy,
-    /// By how much each wrong word comes closer than 2 to the right one.
+    /// The sum over wrong words of the amount by which their margin to the correct word is below 2.
     Hinge,
 }
 
@@ -61,16 +61,16 @@ impl FromStr for Loss {
     }
 }
 
-/// How well a prompt does.
+/// The score of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Score {
     /// The mean loss.
     pub loss: f64,
-    /// The share of texts whose right label word has the greatest logit.
+    /// The share of texts whose correct label word has the greatest logit.
     pub accuracy: f64,
 }
 
-/// Scores rows of logits, which are `labels.len()` rows of `words` each.
+/// Scores `labels.len()` rows of `words` logits each.
 pub fn score(loss: Loss, logits: &[f32], words: usize, labels: &[usize]) -> Score {
     let (mut total, mut right) = (0.0, 0);
     for (row, &label) in logits.chunks_exact(words).zip(labels) {
@@ -81,7 +81,7 @@ pub fn score(loss: Loss, logits: &[f32], words: usize, labels: &[usize]) -> Scor
     Score { loss: total / count, accuracy: right as f64 / count }
 }
 
-/// The word with the greatest logit: the first, if several have it; none if any is not a number.
+/// The word with the greatest logit, the first on a tie; `None` if any logit is NaN.
 pub fn best(row: &[f32]) -> Option<usize> {
     if row.iter().any(|x| x.is_nan()) {
         return None;

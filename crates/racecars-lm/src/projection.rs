@@ -1,5 +1,5 @@
-//! The random projection: from the few coordinates that are searched to the many of a prompt,
-//! p = A z (Sun et al. 2022, Section 3.2).
+//! The random projection from the few searched coordinates z to the many numbers of a prompt, p = A z
+//! (Sun et al. 2022, Section 3.2).
 
 use crate::error::{Error, Result};
 use crate::model::EmbeddingStatistics;
@@ -8,12 +8,12 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// How the entries of A are drawn.
+/// The distribution of the entries of A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Draw {
-    /// Normal with mean 0 and deviation alpha * std / (sqrt(d) * sigma), where std is that of the
-    /// model's embedding table: then p is as spread as the table where z is as spread as sigma / alpha.
+    /// Normal with mean 0 and standard deviation alpha * std / (sqrt(d) * sigma), where std is that of the
+    /// model's embedding table. If z has standard deviation sigma / alpha, p has that of the table.
     #[default]
     Normal,
     /// Uniform within ± 1 / sqrt(d).
@@ -36,11 +36,11 @@ impl FromStr for Draw {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectionSettings {
-    /// How entries are drawn.
+    /// The distribution of the entries.
     pub draw: Draw,
     /// The scale alpha.
     pub alpha: f64,
-    /// How spread z is expected to be.
+    /// The expected spread of z.
     pub sigma: f64,
     /// The seed of the entries.
     pub seed: u64,
@@ -53,10 +53,10 @@ pub struct Projection {
     dim: usize,
 }
 
-/// The stream of the seed that the entries are drawn from.
+/// The random stream of the seed for the entries.
 const STREAM: u64 = 0x70_72_6f_6a;
-/// The largest matrix: 1 GiB.
-const MOST: usize = 1 << 28;
+/// The maximum number of entries: 1 GiB.
+const MAX_ENTRIES: usize = 1 << 28;
 
 impl Projection {
     /// A projection from `dim` coordinates to `outputs`.
@@ -73,10 +73,10 @@ impl Projection {
             }
         }
         match dim.checked_mul(outputs) {
-            Some(1..=MOST) => {}
+            Some(1..=MAX_ENTRIES) => {}
             _ => {
                 return Err(Error::input(format!(
-                    "a projection from {dim} to {outputs} numbers has not between 1 and {MOST} entries"
+                    "a projection from {dim} to {outputs} numbers does not have between 1 and {MAX_ENTRIES} entries"
                 )));
             }
         }
@@ -112,7 +112,7 @@ mod tests {
     fn a_normal_projection_spreads_prompts_as_the_table_is_spread() {
         let table = EmbeddingStatistics { mean: 0.3, std: 0.12 };
         let projection = Projection::new(&settings(Draw::Normal), table, 50, 20_000).unwrap();
-        // z as spread as sigma / alpha.
+        // z has standard deviation sigma / alpha.
         let mut random = Random::new(1);
         let z: Vec<f64> = (0..50).map(|_| 2.0 * random.normal()).collect();
         let size = z.iter().map(|z| z * z).sum::<f64>() / 50.0 / 4.0;

@@ -1,4 +1,4 @@
-//! The service on the wire: HTTP with JSON, and a binary form for prompts.
+//! The service over HTTP: JSON, and a binary format for prompts.
 //!
 //! | request | answer |
 //! |---|---|
@@ -9,8 +9,8 @@
 //! | `POST /v1/batches/{batch}/evaluate` with [`EvaluateRequest`], or binary | [`EvaluateResponse`] |
 //! | `DELETE /v1/batches/{batch}` | nothing |
 //!
-//! What is wrong with a request is said in a [`Refusal`]. One request at a time is computed, since each
-//! uses all cores; so many others wait, and more are refused.
+//! An invalid request is answered with a [`Refusal`]. Requests are computed one at a time, since each uses all
+//! cores. A limited number of requests waits; further ones are refused.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::service::{BlackBox, Service};
@@ -35,14 +35,14 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
-/// How a server behaves.
+/// The settings of a server.
 #[derive(Debug, Clone)]
 pub struct ServerSettings {
-    /// Who does not send this key is refused.
+    /// The API key; requests without it are refused.
     pub key: Option<String>,
-    /// How many requests may wait or be computed at a time.
+    /// The maximum number of requests that wait or are computed.
     pub waiting: usize,
-    /// How long a request may take, from its first byte.
+    /// The time limit of a request, from its first byte.
     pub timeout: Duration,
 }
 
@@ -52,8 +52,8 @@ impl Default for ServerSettings {
     }
 }
 
-/// How long a server that stops waits for what is under way.
-const FAREWELL: Duration = Duration::from_secs(10);
+/// The time that a stopping server waits for running requests.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
 /// A running server. It stops when dropped.
 pub struct Server {
@@ -67,15 +67,16 @@ struct ServerState {
     service: Arc<Service>,
     key: Option<[u8; 32]>,
     timeout: Duration,
-    /// Who may wait, and who is computed.
+    /// Permits to wait or be computed.
     queue: Arc<Semaphore>,
+    /// The permit to be computed.
     turn: Arc<Semaphore>,
-    /// Answers by the hundred of their status: 1xx to 5xx.
+    /// The number of answers by status class: 1xx to 5xx.
     answers: [AtomicU64; 5],
 }
 
 impl Server {
-    /// Serves at `address`; port 0 is any that is free.
+    /// Serves at `address`; port 0 takes any free port.
     pub fn start(
         service: Arc<Service>,
         address: SocketAddr,
@@ -114,13 +115,12 @@ impl Server {
         Ok(Server { address, stop: Some(stop), task: Some(task), runtime: Some(runtime) })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Takes no more requests, finishes those under way, if that takes no longer than ten seconds, and
-    /// returns.
+    /// Accepts no more requests, waits up to ten seconds for the running ones, and returns.
     pub fn stop(mut self) {
         self.end();
     }
@@ -130,7 +130,7 @@ impl Server {
             let _ = stop.send(());
         }
         if let (Some(runtime), Some(task)) = (self.runtime.take(), self.task.take()) {
-            let _ = runtime.block_on(async { tokio::time::timeout(FAREWELL, task).await });
+            let _ = runtime.block_on(async { tokio::time::timeout(SHUTDOWN_GRACE, task).await });
             runtime.shutdown_timeout(Duration::from_millis(100));
         }
     }
@@ -160,16 +160,12 @@ fn router(shared: Arc<ServerState>) -> Router {
             refusal(StatusCode::METHOD_NOT_ALLOWED, "input", message)
         })
         .layer(limit)
-        .layer(middleware::from_fn_with_state(Arc::clone(&shared), at_the_door))
+        .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard))
         .with_state(shared)
 }
 
-/// What every request passes: the key, the time limit, the count.
-async fn at_the_door(
-    State(shared): State<Arc<ServerState>>,
-    request: Request,
-    next: Next,
-) -> Response {
+/// Checks the key, enforces the time limit and counts the answer, for every request.
+async fn guard(State(shared): State<Arc<ServerState>>, request: Request, next: Next) -> Response {
     let is_open = matches!(request.uri().path(), "/health");
     let response = if !is_open && !has_key(&shared, request.headers()) {
         let message = "an API key is needed: `Authorization: Bearer KEY`".to_string();
@@ -192,7 +188,7 @@ fn digest(key: &str) -> [u8; 32] {
     Sha256::digest(key.as_bytes()).into()
 }
 
-/// Compares digests, so that the time it takes says nothing about the key.
+/// Compares digests, so that the time reveals nothing about the key.
 fn has_key(shared: &ServerState, headers: &HeaderMap) -> bool {
     let Some(expected) = &shared.key else { return true };
     let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
@@ -274,11 +270,10 @@ fn bad(message: String) -> Box<Response> {
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Box<Response>> {
-    serde_json::from_slice(body)
-        .map_err(|error| bad(format!("the body is not as it should be: {error}")))
+    serde_json::from_slice(body).map_err(|error| bad(format!("invalid body: {error}")))
 }
 
-/// The binary form: prompts of equal length as little-endian `f32`.
+/// The binary format: prompts of equal length as little-endian `f32`.
 fn binary(
     query: Result<Query<BinaryQuery>, QueryRejection>,
     body: &[u8],
@@ -305,29 +300,29 @@ fn binary(
     Ok(EvaluateRequest { prompts, loss, logits })
 }
 
-/// Computes something of the model when it is its turn.
+/// Computes something with the model when it is its turn.
 async fn compute<T: IntoResponse + Send + 'static>(
     shared: Arc<ServerState>,
     work: impl FnOnce(&Service) -> Result<T> + Send + 'static,
 ) -> Response {
     let Ok(place) = Arc::clone(&shared.queue).try_acquire_owned() else {
-        let message = "too many requests wait; try again later".to_string();
+        let message = "too many waiting requests; try again later".to_string();
         return refusal(StatusCode::SERVICE_UNAVAILABLE, "busy", message);
     };
     let Ok(turn) = Arc::clone(&shared.turn).acquire_owned().await else {
-        let message = "the service is going down".to_string();
+        let message = "the service is shutting down".to_string();
         return refusal(StatusCode::SERVICE_UNAVAILABLE, "busy", message);
     };
     let service = Arc::clone(&shared.service);
     let result = tokio::task::spawn_blocking(move || {
-        // The turn ends when the work does, also if nobody waits for it any more.
+        // Held until the work ends, even if the client has gone.
         let _both = (place, turn);
         work(&service)
     });
     match result.await {
         Ok(result) => answer(result),
         Err(_) => {
-            let message = "the computation failed; this is a fault of the service".to_string();
+            let message = "the computation failed; this is a bug in the service".to_string();
             refusal(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
         }
     }

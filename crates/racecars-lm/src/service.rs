@@ -1,5 +1,5 @@
-//! The service without its wire: a model, the batches that it holds, and what it allows. It answers
-//! with logits and losses, and never with weights, embeddings or gradients.
+//! The service without HTTP: a model, its uploaded batches, and its limits. It returns logits and losses,
+//! and never weights, embeddings or gradients.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::loss::score;
@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A model behind a door: in this process ([`Service`]) or another ([`Client`](crate::Client)).
+/// A model behind an interface: in this process ([`Service`]) or another ([`Client`](crate::Client)).
 pub trait BlackBox: Send + Sync {
-    /// The model and what is allowed.
+    /// The model and the limits of requests.
     fn describe(&self) -> Result<Description>;
 
-    /// Gives texts, for a handle.
+    /// Uploads texts; the answer has their handle.
     fn upload(&self, upload: &Upload) -> Result<Uploaded>;
 
     /// Evaluates prompts on the texts of a handle.
@@ -27,11 +27,11 @@ pub trait BlackBox: Send + Sync {
         wanted: EvaluateOptions,
     ) -> Result<Vec<Answer>>;
 
-    /// Lets go of a handle.
+    /// Removes the texts of a handle.
     fn remove(&self, batch: &str) -> Result<()>;
 }
 
-/// A model with the batches that it holds.
+/// A model with its uploaded batches.
 pub struct Service {
     model: Model,
     limits: ServiceLimits,
@@ -49,16 +49,16 @@ struct LabelledBatch {
     labels: Vec<usize>,
 }
 
-/// What was done so far.
+/// Counters of the work done so far.
 #[derive(Debug, Default)]
 pub struct ServiceCounts {
     /// Prompts evaluated.
     pub prompts: AtomicU64,
     /// Texts that prompts were evaluated on.
     pub texts: AtomicU64,
-    /// Batches taken.
+    /// Batches uploaded.
     pub uploads: AtomicU64,
-    /// Microseconds at work.
+    /// Microseconds spent computing.
     pub busy_micros: AtomicU64,
 }
 
@@ -68,18 +68,18 @@ impl Service {
         Service { model, limits, held: Mutex::default(), counts: ServiceCounts::default() }
     }
 
-    /// What was done so far.
+    /// The counters.
     pub fn counts(&self) -> &ServiceCounts {
         &self.counts
     }
 
-    /// How many batches are held, and how many bytes they take.
+    /// The number of held batches, and their size in bytes.
     pub fn held(&self) -> (usize, usize) {
         let held = self.lock();
         (held.len(), held.values().map(|held| held.batch.batch.bytes()).sum())
     }
 
-    /// The handles of the batches that are held.
+    /// The handles of the held batches.
     pub fn names(&self) -> Vec<String> {
         self.lock().keys().cloned().collect()
     }
@@ -89,7 +89,7 @@ impl Service {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Held>> {
-        // A panic elsewhere leaves the map whole.
+        // A panic elsewhere leaves the map intact.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -112,14 +112,14 @@ impl Service {
                 words.len()
             )));
         }
-        // No token is of more than a few hundred characters, so this keeps the tokenizer from work
-        // that the limit on tokens would refuse anyway.
+        // No token has more than a few hundred characters, so this avoids tokenizing texts that the limit
+        // on tokens would refuse anyway.
         let bytes: usize =
             texts.iter().map(|text| text.before.len() + text.after.len() + text.tail.len()).sum();
         at_most("bytes of text", bytes, self.limits.tokens.saturating_mul(64))
     }
 
-    /// Makes room for another batch, if that is possible.
+    /// Drops expired batches until there is room for another one; an error if there is none.
     fn make_room(&self, held: &mut HashMap<String, Held>, bytes: usize) -> Result<()> {
         let total = |held: &HashMap<String, Held>| -> usize {
             held.values().map(|held| held.batch.batch.bytes()).sum()
@@ -246,12 +246,12 @@ fn at_most(what: &str, count: usize, most: usize) -> Result<()> {
 }
 
 fn unknown(name: &str) -> Error {
-    // A name from outside is shown only in part.
+    // A name from a request is truncated.
     let shown: String = name.chars().take(40).collect();
     Error::new(ErrorKind::Unknown, format!("there is no batch {shown:?}"))
 }
 
-/// A name that cannot be guessed.
+/// A new name that cannot be guessed.
 fn fresh_name(held: &HashMap<String, Held>) -> String {
     loop {
         let [a, b] = [0; 2]

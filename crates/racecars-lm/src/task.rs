@@ -1,7 +1,7 @@
-//! Tasks: how an example becomes a text with a place for the prompt and one for the label word.
+//! Tasks: how an example becomes a text with positions for the prompt and the label word.
 //!
-//! The four of the paper are built in, with the templates and label words of Sun et al. 2022 for
-//! masked models. A causal model sees nothing after the label word, so it has templates of its own.
+//! The four tasks of the paper are built in, with the templates and label words of Sun et al. 2022 for
+//! masked models. A causal model sees nothing after the label word, so it has its own templates.
 
 use crate::data::Example;
 use crate::error::{Error, Result};
@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 /// A classification task.
 ///
-/// As TOML, with `template` for one template of both kinds of models:
+/// As TOML, with `template` as the template of both kinds of models:
 ///
 /// ```toml
 /// name = "mood"
@@ -25,7 +25,7 @@ use std::str::FromStr;
 pub struct Task {
     /// Its name.
     pub name: String,
-    /// The template for all models, if there is but one.
+    /// The template for all models, if there is only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
     /// The template for masked models.
@@ -36,9 +36,9 @@ pub struct Task {
     pub causal: Option<String>,
     /// The label words.
     pub words: Vec<String>,
-    /// What stands for them in data files.
+    /// The labels in data files that correspond to them.
     pub labels: Vec<String>,
-    /// How many words of each column are kept.
+    /// The maximum number of words of a column; the rest is cut off.
     #[serde(default = "most_words")]
     pub most_words: usize,
 }
@@ -47,7 +47,7 @@ fn most_words() -> usize {
     200
 }
 
-/// Where the prompt stands.
+/// The position of the prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Position {
@@ -71,10 +71,10 @@ impl FromStr for Position {
 }
 
 impl Task {
-    /// The names of the tasks built in.
+    /// The names of the built-in tasks.
     pub const NAMES: [&'static str; 4] = ["sst2", "yelp", "agnews", "rte"];
 
-    /// A task that is built in.
+    /// A built-in task.
     pub fn named(name: &str) -> Option<Self> {
         let (masked, causal, words, labels): (_, _, &[&str], &[&str]) = match name {
             "sst2" => (
@@ -194,11 +194,11 @@ impl Task {
             }
         }
         let [before, after, tail] = filled;
-        // The label word brings the space before it.
+        // The token of the label word includes the space before it.
         Ok(InputText { before, after: after.trim_end_matches(' ').to_string(), tail })
     }
 
-    /// A column of an example, cut to so many words.
+    /// A column of an example, cut to `most_words` words.
     fn column(&self, example: &Example, name: &str) -> Result<String> {
         let text = example.column(name).ok_or_else(|| {
             Error::data(format!(
@@ -212,7 +212,7 @@ impl Task {
         Ok(if words.next().is_some() { kept.join(" ") } else { text.to_string() })
     }
 
-    /// The number of a label, as data files have it.
+    /// The index of a label of the data files.
     pub fn label(&self, text: &str) -> Result<usize> {
         self.labels.iter().position(|label| label == text).ok_or_else(|| {
             Error::data(format!("label `{text}` is none of {}", self.labels.join(", ")))
@@ -223,7 +223,7 @@ impl Task {
 /// A template in parts.
 struct TaskTemplate {
     parts: Vec<TemplatePart>,
-    /// The part before which the label word stands.
+    /// The part before which the label word is.
     mask: usize,
 }
 
@@ -262,7 +262,7 @@ impl TaskTemplate {
         Ok(TaskTemplate { parts, mask })
     }
 
-    /// The part before which a prompt that follows the text stands.
+    /// The part before which a suffix prompt is.
     fn after_last_column(&self) -> usize {
         let before = &self.parts[..self.mask];
         before.iter().rposition(|part| matches!(part, TemplatePart::Column(_))).map_or(0, |i| i + 1)

@@ -1,4 +1,5 @@
-//! Examples of a task at a service: uploaded in pieces that it takes, and again if it forgot them.
+//! Examples of a task, uploaded to a service in pieces of a size that it accepts, and uploaded again if it
+//! dropped them.
 
 use crate::data::Example;
 use crate::error::{Error, ErrorKind, Result};
@@ -9,10 +10,10 @@ use crate::task::{Position, Task};
 use crate::wire::{Answer, EvaluateOptions, Upload};
 use std::sync::Mutex;
 
-/// How many texts are uploaded at once.
-const AT_ONCE: usize = 128;
+/// The maximum number of texts of a piece.
+const MAX_PIECE_TEXTS: usize = 128;
 
-/// Examples at a service.
+/// Examples that are uploaded to a service when needed.
 pub struct UploadedExamples<'a> {
     service: &'a dyn BlackBox,
     pieces: Vec<UploadPiece>,
@@ -22,12 +23,12 @@ pub struct UploadedExamples<'a> {
 
 struct UploadPiece {
     upload: Upload,
-    /// The handle, once there is one.
+    /// The handle, if it is uploaded.
     handle: Mutex<Option<String>>,
 }
 
 impl<'a> UploadedExamples<'a> {
-    /// Examples of a task, for a service; `base` is the text of p0, or empty.
+    /// Examples of a task for a service; `base` is the text of p0, or empty.
     pub fn new(
         service: &'a dyn BlackBox,
         task: &Task,
@@ -40,7 +41,7 @@ impl<'a> UploadedExamples<'a> {
         let texts = (examples.iter())
             .map(|example| task.text(kind, position, example))
             .collect::<Result<Vec<_>>>()?;
-        let size = AT_ONCE.min(description.limits.texts).max(1);
+        let size = MAX_PIECE_TEXTS.min(description.limits.texts).max(1);
         let pieces =
             texts.chunks(size).zip(examples.chunks(size)).map(|(texts, examples)| UploadPiece {
                 upload: Upload {
@@ -59,18 +60,18 @@ impl<'a> UploadedExamples<'a> {
         })
     }
 
-    /// How many examples there are.
+    /// The number of examples.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there are none.
+    /// Whether there are no examples.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The score of each prompt on all examples; an error where the model has none for it. A panel of
-    /// one piece stays at the service, of several each goes after its turn, as they may be large.
+    /// The score of each prompt on all examples, or an error if the model has no score for it. A single
+    /// piece stays uploaded; of several, which may be large, each is removed after use.
     pub fn scores(
         &self,
         prompts: &[Vec<f32>],
@@ -135,7 +136,7 @@ impl<'a> UploadedExamples<'a> {
             let is_old = handle.is_some();
             let name = self.handle(piece, &mut handle)?;
             let result = match self.service.evaluate(&name, some, wanted) {
-                // The service was started anew, or needed the room.
+                // The service was restarted, or dropped the batch for another one.
                 Err(error) if error.kind() == ErrorKind::Unknown && is_old => {
                     *handle = None;
                     let name = self.handle(piece, &mut handle)?;
@@ -169,7 +170,7 @@ impl Drop for UploadedExamples<'_> {
             if let Ok(mut handle) = piece.handle.lock()
                 && let Some(name) = handle.take()
             {
-                // What cannot be let go expires.
+                // A batch that cannot be removed expires.
                 let _ = self.service.remove(&name);
             }
         }

@@ -1,4 +1,4 @@
-//! What goes over the wire: the bodies of requests and answers. README of the protocol: `docs/lm.md`.
+//! The protocol: bodies of requests and answers. `docs/lm.md` documents it.
 
 use crate::error::ErrorKind;
 use crate::loss::Loss;
@@ -11,11 +11,11 @@ pub struct Description {
     /// The model.
     #[serde(flatten)]
     pub info: ModelInfo,
-    /// What the service allows.
+    /// Its limits.
     pub limits: ServiceLimits,
 }
 
-/// What the service allows.
+/// The limits of a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceLimits {
     /// Prompts in a request.
@@ -34,7 +34,7 @@ pub struct ServiceLimits {
     pub held_bytes: usize,
     /// Bytes of a request's body.
     pub request_bytes: usize,
-    /// After so many seconds without use a batch may be dropped for another.
+    /// Seconds without use after which a batch may be dropped for another.
     pub keep_seconds: u64,
 }
 
@@ -62,7 +62,7 @@ pub struct Upload {
     pub texts: Vec<InputText>,
     /// The label words.
     pub words: Vec<String>,
-    /// The number of the right word of each text; none if only logits are wanted.
+    /// The index of the correct word of each text; empty if only logits are needed.
     #[serde(default)]
     pub labels: Vec<usize>,
     /// A text whose embedding is added to every prompt: p0. It never leaves the service.
@@ -70,25 +70,25 @@ pub struct Upload {
     pub base: String,
 }
 
-/// Its answer.
+/// The answer to an [`Upload`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Uploaded {
     /// The handle.
     pub batch: String,
-    /// How many texts there are.
+    /// The number of texts.
     pub texts: usize,
-    /// How many tokens they have.
+    /// The number of their tokens.
     pub tokens: usize,
 }
 
-/// What is wanted of an evaluation.
+/// The options of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EvaluateOptions {
-    /// Which loss.
+    /// The loss.
     #[serde(default)]
     pub loss: Loss,
-    /// Whether logits are answered as well; where there are no labels they always are.
+    /// Whether to return logits in addition; without labels they are always returned.
     #[serde(default)]
     pub logits: bool,
 }
@@ -97,26 +97,26 @@ pub struct EvaluateOptions {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EvaluateRequest {
-    /// Prompts: the embeddings of their tokens one after the other.
+    /// The prompts: the concatenated embeddings of their tokens.
     pub prompts: Vec<Vec<f32>>,
-    /// Which loss.
+    /// The loss.
     #[serde(default)]
     pub loss: Loss,
-    /// Whether logits are answered as well.
+    /// Whether to return logits in addition.
     #[serde(default)]
     pub logits: bool,
 }
 
-/// The query of the binary form, whose body is the prompts as little-endian `f32`.
+/// The query of the binary format, whose body is the prompts as little-endian `f32`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BinaryQuery {
-    /// How many prompts the body has.
+    /// The number of prompts in the body.
     pub prompts: usize,
-    /// Which loss.
+    /// The loss.
     #[serde(default)]
     pub loss: Loss,
-    /// Whether logits are answered as well.
+    /// Whether to return logits in addition.
     #[serde(default)]
     pub logits: bool,
 }
@@ -124,28 +124,28 @@ pub struct BinaryQuery {
 /// The answer to an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvaluateResponse {
-    /// One per prompt.
+    /// An answer per prompt.
     pub results: Vec<Answer>,
 }
 
-/// What came of a prompt.
+/// The result of a prompt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// The loss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
-    /// The share of texts whose right word is first.
+    /// The share of texts whose correct word has the greatest logit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<f64>,
     /// The label words' logits: a row per text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logits: Option<Vec<Vec<f32>>>,
-    /// Why there is nothing else.
+    /// Why there is no result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// Any answer that is not a success.
+/// The body of an answer that is not a success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     /// Why.
@@ -173,8 +173,8 @@ impl Reason {
         }
     }
 
-    /// The kind that the other side meant.
-    pub(crate) fn meant(&self) -> ErrorKind {
+    /// The error kind of a name on the wire.
+    pub(crate) fn error_kind(&self) -> ErrorKind {
         match &*self.kind {
             "input" => ErrorKind::Input,
             "unknown" => ErrorKind::Unknown,

@@ -1,4 +1,4 @@
-//! Getting models from a hub: one of our own, with the layout, redirects and headers of the real one.
+//! Downloading models from a test server with the layout, redirects and headers of the real hub.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -17,20 +17,20 @@ use std::sync::{Arc, Mutex};
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 const TOKEN: &str = "hf_secret";
 
-/// What a hub is like.
+/// The behaviour of a test hub.
 #[derive(Default)]
 struct Nature {
     /// The files of `owner/name`.
     files: HashMap<String, Vec<u8>>,
-    /// How many answers with a large file end half way.
+    /// The number of answers with a large file that end half way.
     broken: usize,
-    /// Whether requests for a part are answered with the whole.
+    /// Whether requests for a part are answered with the whole file.
     ignores_ranges: bool,
-    /// What large files have more than the hub says of them.
+    /// Extra bytes of large files that the hub does not announce.
     change: Option<fn(&mut Vec<u8>)>,
     /// Whether a token is needed.
     is_private: bool,
-    /// The status of everything, instead.
+    /// The status of every answer, if set.
     refuses: Option<u16>,
 }
 
@@ -82,7 +82,7 @@ impl TestHub {
         change(&mut self.nature.lock().unwrap());
     }
 
-    /// What was asked of the store, from which byte on.
+    /// The first byte of each request to the store.
     fn downloads(&self) -> Vec<Option<u64>> {
         let seen = self.seen.lock().unwrap();
         seen.iter().filter(|seen| seen.0 == "store").map(|seen| seen.3).collect()
@@ -145,7 +145,7 @@ fn serve(
             }
             None => String::new(),
         };
-        // Stores have entity tags of their own, which are no SHA-256 of the file.
+        // Stores have their own entity tags, which are not the SHA-256 of the file.
         let headers = format!("{headers}ETag: \"{}\"\r\n", "f".repeat(64));
         return answer(if range.is_some() { 206 } else { 200 }, &headers, &body[from..], sent);
     }
@@ -181,7 +181,7 @@ fn serve(
     );
 }
 
-/// A hub with a small RoBERTa, and a GGUF file beside it.
+/// A hub with a small RoBERTa and a GGUF file.
 fn hub() -> TestHub {
     let folder = tempfile::tempdir().unwrap();
     let (roberta, llama) = (write_roberta(folder.path()), write_llama(folder.path()));
@@ -233,7 +233,7 @@ fn a_fetched_model_can_be_used() {
     let answers = service.evaluate(&batch, &[common::prompt(3, 1)], wanted).unwrap();
     assert!(answers[0].loss.is_some_and(f64::is_finite), "{answers:?}");
 
-    // What has the right hash is not fetched again.
+    // A file with the right hash is not fetched again.
     let again = hub.fetch(name, folder).unwrap();
     assert_eq!(again.iter().map(|file| file.was_there).collect::<Vec<_>>(), [false, false, true]);
     assert_eq!(hub.downloads(), [None]);
@@ -256,7 +256,7 @@ fn a_broken_download_goes_on_where_it_ended() {
     assert_eq!(hub.downloads(), [None, Some(half), Some(half + (whole - half) / 2)]);
     assert_eq!(files_in(folder).len(), 1);
 
-    // Also if it was another process that was broken off, and if it was all there.
+    // Also if another process was interrupted, and if the part was complete.
     for cut in [1000, right.len()] {
         std::fs::remove_file(&path).unwrap();
         let part = folder.join(format!("owner/name/small.gguf.{}.part", &sha256(&right)[..16]));
@@ -267,14 +267,14 @@ fn a_broken_download_goes_on_where_it_ended() {
     }
     assert_eq!(hub.downloads()[3..], [Some(1000)]);
 
-    // A part of another version is not gone on with.
+    // A part of another version is not resumed.
     hub.set(|nature| nature.files.get_mut("small.gguf").unwrap().push(1));
     std::fs::write(folder.join("owner/name/small.gguf.old.part"), "old").unwrap();
     hub.fetch("owner/name/small.gguf", folder).unwrap();
     assert_eq!(hub.downloads()[4..], [None]);
     assert_eq!(std::fs::read(&path).unwrap().len(), right.len() + 1);
 
-    // Nor is there a way if the store does not give parts.
+    // If the store does not serve ranges, the download starts over.
     hub.set(|nature| {
         nature.files.get_mut("small.gguf").unwrap().push(1);
         (nature.broken, nature.ignores_ranges) = (1, true);
@@ -287,8 +287,8 @@ fn a_broken_download_goes_on_where_it_ended() {
 fn what_is_not_as_the_hub_says_is_not_used() {
     for (change, kind, message) in [
         ((|body| body[9] ^= 1) as fn(&mut Vec<u8>), ErrorKind::Model, "it is not used"),
-        (|body| body.push(1), ErrorKind::Model, "bytes; the hub said"),
-        (|body| body.truncate(500), ErrorKind::Model, "has 500 bytes; the hub said"),
+        (|body| body.push(1), ErrorKind::Model, "as announced by the hub"),
+        (|body| body.truncate(500), ErrorKind::Model, "has 500 bytes, not "),
     ] {
         let (hub, folder) = (hub(), tempfile::tempdir().unwrap());
         hub.set(|nature| nature.change = Some(change));
@@ -296,7 +296,7 @@ fn what_is_not_as_the_hub_says_is_not_used() {
         assert_eq!(error.kind(), kind, "{error}");
         assert!(error.to_string().contains(message), "{error}");
         assert!(!"owner/name".parse::<HubModel>().unwrap().is_in(folder.path()));
-        // And the same command succeeds when the store has it right.
+        // And the same command succeeds once the store is correct.
         hub.set(|nature| nature.change = None);
         hub.fetch("owner/name", folder.path()).unwrap();
     }
@@ -336,8 +336,9 @@ fn refusals_say_what_to_do_and_leave_nothing() {
     assert_eq!(files_in(folder), Vec::<PathBuf>::new());
 
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let nobody = Hub::new(&format!("http://{free}"), None).unwrap();
-    let error = nobody.fetch(&"owner/name".parse().unwrap(), folder, |_, _, _| {}).unwrap_err();
+    let unreachable = Hub::new(&format!("http://{free}"), None).unwrap();
+    let error =
+        unreachable.fetch(&"owner/name".parse().unwrap(), folder, |_, _, _| {}).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Network);
     assert!(error.to_string().contains("without a network"), "{error}");
     // TLS is spoken: its first byte says that a handshake begins.

@@ -1,4 +1,4 @@
-//! Models: what must hold whatever the weights. Parity with other implementations is in
+//! Properties of models that hold for any weights. Parity with other implementations is tested by
 //! `peers/lm/parity.py`.
 #![allow(clippy::unwrap_used)]
 
@@ -41,7 +41,7 @@ fn a_prompt_that_is_a_texts_embedding_is_that_text() {
         let with_base =
             logits(&model, &[text("so fine", " it was")], "hello", vec![0.0; 5 * HIDDEN]);
         assert_close(&with_text, &with_base);
-        // It goes on from its beginning where the prompt is longer.
+        // It is repeated if the prompt is longer.
         let twice = logits(&model, &[text("so fine", "hellohe it was")], "", vec![]);
         let cycled = logits(&model, &[text("so fine", " it was")], "hello", vec![0.0; 7 * HIDDEN]);
         assert_close(&twice, &cycled);
@@ -124,8 +124,7 @@ fn bad_input_is_named() {
     }
 }
 
-/// A file that is cut off or has a wrong byte is refused, or is a model all the same; it never brings
-/// the program down.
+/// A file that is truncated or has a wrong byte is refused or still a model; it never crashes the program.
 #[test]
 fn damaged_files_do_no_harm() {
     let folder = tempfile::tempdir().unwrap();

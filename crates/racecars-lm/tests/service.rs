@@ -1,4 +1,4 @@
-//! The service over the wire: what it answers, what it refuses, and that nothing brings it down.
+//! The service over HTTP: its answers, its refusals, and that no request crashes it.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -43,12 +43,12 @@ fn upload() -> Upload {
     }
 }
 
-/// Sends bytes and returns the status and the body of what comes back, if anything does.
+/// Sends bytes and returns the status and the body of the answer, if there is one.
 fn raw(server: &Server, request: &[u8]) -> Option<(u16, String)> {
     exchange(server, request, false)
 }
 
-/// As [`raw`]; `is_all` says to the server that nothing else will come.
+/// Like [`raw`]; `is_all` tells the server that nothing else will come.
 fn exchange(server: &Server, request: &[u8], is_all: bool) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -171,8 +171,7 @@ fn what_is_wrong_is_said() {
     assert!(error.to_string().contains("at most 4 batches"), "{error}");
 }
 
-/// Thousands of requests with something wrong in them: a 4xx with a reason every time, and the server
-/// is as it was.
+/// Thousands of invalid requests: each gets a 4xx with a reason, and the server is unchanged.
 #[test]
 fn malformed_requests_by_the_thousand_get_a_reason() {
     let (server, service) = start(ServerSettings::default());
@@ -225,7 +224,7 @@ fn malformed_requests_by_the_thousand_get_a_reason() {
         }
         let (status, answer) = raw(&server, &request(method, &path, kind, &body)).unwrap();
         match status {
-            // Some changes do no harm.
+            // Some changes are harmless.
             200 => service_is_tidy(&service, &batch),
             400..500 if method == "HEAD" => refused += 1,
             400..500 => {
@@ -250,7 +249,7 @@ fn malformed_requests_by_the_thousand_get_a_reason() {
     assert!(service.evaluate(&batch, &[prompt(1, 1)], EvaluateOptions::default()).is_ok());
 }
 
-/// Lets go of batches that a request made after all.
+/// Removes batches that a request uploaded after all.
 fn service_is_tidy(service: &Service, keep: &str) {
     for name in service.names() {
         if name != keep {

@@ -1,4 +1,4 @@
-//! Tuning: it finds better prompts, saves them, and goes on where it was broken off.
+//! Tuning finds better prompts, saves them, and resumes after an interruption.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -57,7 +57,7 @@ fn run(service: &dyn BlackBox, settings: &TuneSettings, folder: &Path) -> Result
     tune(service, settings, &split(), folder, &Cancel::new(), |_| {})
 }
 
-/// What a tuning came to, but for times.
+/// The result of a tuning, except times.
 fn essence(tuned: &Tuned) -> String {
     format!("{:?} {:?} {:?} {:?}", tuned.improvements, tuned.looks, tuned.kept, tuned.calls)
 }
@@ -88,7 +88,7 @@ fn it_finds_better_prompts_and_saves_the_one_that_is_best_on_development_texts()
     assert_eq!(service.held().0, 0);
 }
 
-/// A service that fails after so many evaluations.
+/// A service that fails after a number of evaluations.
 struct Fails<'a>(&'a Service, AtomicUsize);
 
 impl BlackBox for Fails<'_> {
@@ -132,7 +132,7 @@ fn broken_off_anywhere_it_goes_on_to_the_same_end() {
                 Err(_) if times < 40 => {}
                 Err(error) => panic!("{error}"),
             }
-            // Also in the middle of a line.
+            // Also interrupted in the middle of a line.
             let journal = pieces.join(JOURNAL);
             let mut bytes = std::fs::read(&journal).unwrap();
             bytes.extend_from_slice(b"{\"calls\":{\"che");
@@ -140,7 +140,7 @@ fn broken_off_anywhere_it_goes_on_to_the_same_end() {
         };
         assert!(times > 2);
         assert_eq!(essence(&tuned), essence(&expected));
-        // When all is done nothing is done again, and the budget may grow.
+        // A finished tuning is not repeated, and its budget may grow.
         assert_eq!(essence(&run(&service, &settings, &pieces).unwrap()), essence(&expected));
         let longer = TuneSettings { budget: 90, ..settings };
         assert_eq!(run(&service, &longer, &pieces).unwrap().calls, 90);

@@ -1,5 +1,4 @@
-//! Prints how long one evaluation of each test function takes, beside the same function written
-//! plainly: `cargo run --release -p racecars-problems --example speed`.
+//! Prints the time of one evaluation of each test function, next to a naive implementation: `cargo run --release -p racecars-problems --example speed`.
 
 mod naive;
 
@@ -44,12 +43,12 @@ fn main() {
     }
 }
 
-/// A point without pattern in [-10, 10]^n.
+/// An arbitrary point in [-10, 10]^n.
 fn sample_point(n: usize) -> Vec<f64> {
     (1..=n).map(|i| 20.0 * (i as f64 * 0.618_033_988_75).fract() - 10.0).collect()
 }
 
-/// The time of one call, the least of several rounds.
+/// The time of one call: the minimum of several rounds.
 fn nanoseconds(mut call: impl FnMut() -> f64) -> f64 {
     let round = Duration::from_millis(20);
     let mut least = f64::INFINITY;

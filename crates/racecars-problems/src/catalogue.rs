@@ -1,15 +1,15 @@
-//! What there is, in words: the problems and the prefixes of [`Problem::named`], for lists and help.
+//! Descriptions of the problems and prefixes of [`Problem::named`], for lists and help.
 //!
 //! [`Problem::named`]: crate::Problem::named
 
-/// A name, or a part of one, and what it stands for.
+/// A problem or a prefix with its description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listed {
     /// The name.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A description in one line.
     pub about: &'static str,
-    /// Whether prefixes may stand before it; always false for a prefix.
+    /// Whether it takes prefixes; always false for a prefix.
     pub takes_prefixes: bool,
 }
 
@@ -37,8 +37,8 @@ pub const PROBLEMS: [Listed; 12] = [
     fixed("mixed-categorical", "a bowl on n/2 reals plus the number of n/2 wrong categories"),
 ];
 
-/// What may stand before a function's name, in this order, each or none; one of the first two, and
-/// one of the last two.
+/// The prefixes of a function's name, all optional, in this order; at most one of the first two, and at
+/// most one of the last two.
 pub const PREFIXES: [Listed; 5] = [
     fixed(
         "discontinuous-",

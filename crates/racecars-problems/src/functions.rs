@@ -3,16 +3,16 @@
 //! Ackley, Levy, Rastrigin and Sphere are those of the appendix of the RACE-CARS paper ("Synthetic
 //! functions"); the others are the usual ones. Every function is meant for the box [-10, 10]^n.
 //!
-//! A sum runs in `LANES` partial sums, coordinate `i` in number `i % LANES`, so that the compiler
-//! vectorises it without reordering anything: the same point gives the same bits every time.
-//! Cosines appear as 1 - 2 sin², which keeps the digits near an optimum and makes its value 0.
+//! A sum is computed as `LANES` partial sums, coordinate `i` in number `i % LANES`, so that the compiler
+//! vectorises it without reordering: the same point always gives the same bits. Cosines are computed as
+//! 1 - 2 sin², which keeps the digits near an optimum and makes its value 0.
 
 use crate::trig::{cos, sin, sin_squared_pi};
 use std::f64::consts::{E, FRAC_1_PI};
 
 const LANES: usize = 8;
 
-/// Where [`schwefel`] is least, the same in every coordinate.
+/// The minimizer of [`schwefel`], the same in every coordinate.
 pub const SCHWEFEL_OPTIMUM: f64 = 8.419_374_927_199_64;
 
 /// Ackley: 20 - 20 exp(-0.2 sqrt(mean (x_i - 0.2)²)) + e - exp(mean cos(2 pi (x_i - 0.2))).
@@ -32,7 +32,7 @@ pub fn levy(x: &[f64]) -> f64 {
     let (Some(first), Some((last, others))) = (x.first(), x.split_last()) else {
         return 0.0;
     };
-    // w_i - 1; the whole turns that it leaves out do not change the squared sines.
+    // w_i - 1: leaving out whole periods does not change the squared sines.
     let shift = |x: f64| 0.25 * (x - 1.0);
     let middle = sum(others, |x| {
         let v = shift(x);
@@ -84,7 +84,7 @@ pub fn griewank(x: &[f64]) -> f64 {
 
 /// Schwefel on a smaller box: the sum of 418.98... - z_i sin(sqrt|z_i|) with z = 50 x, which maps
 /// [-10, 10] onto the usual [-500, 500]. The optimum is at [`SCHWEFEL_OPTIMUM`], far from the
-/// centre and from the second best; outside the box the function falls below 0.
+/// centre and from the second best minimum. Outside of the box the function falls below 0.
 pub fn schwefel(x: &[f64]) -> f64 {
     const HIGHEST: f64 = 418.982_887_272_433_7;
     sum(x, |x| {
@@ -148,7 +148,7 @@ mod tests {
 
     type Function = fn(&[f64]) -> f64;
 
-    /// Every function with its name, its plain form and its optimum.
+    /// Every function as (name, function, naive implementation, optimum).
     const ALL: [(&str, Function, Function, f64); 8] = [
         ("ackley", ackley, naive::ackley, 0.2),
         ("levy", levy, naive::levy, 1.0),
@@ -172,7 +172,7 @@ mod tests {
                     let high = (optimum + spread).min(10.0);
                     let x: Vec<f64> = (0..n).map(|_| random.between(low, high)).collect();
                     let (value, expected) = (function(&x), plain(&x));
-                    // The plain forms cancel: their rounding grows with n even where the value is small.
+                    // The naive forms cancel: their rounding error grows with n even where the value is small.
                     let tolerance = 1e-12 * (n as f64 + expected.abs());
                     assert!(
                         (value - expected).abs() < tolerance,

@@ -1,4 +1,4 @@
-//! Jumps added to a continuous function: the paper's balls, and slabs that an optimizer does meet.
+//! Jumps added to a continuous function: the paper's balls, and slabs that optimizers actually cross.
 
 use racecars::random::Random;
 
@@ -7,10 +7,11 @@ const RADIUS: f64 = 0.5;
 /// Jumps per coordinate.
 const PER_COORDINATE: usize = 5;
 
-/// A perturbation that is constant on pieces, never negative, and 0 at the optimum.
+/// A perturbation that is piecewise constant, nonnegative, and 0 at the optimum.
+#[derive(Debug)]
 pub(crate) enum Jumps {
     /// "Beyond continuity" in the paper: 5n open balls of radius 0.5 at random places, with heights
-    /// in [0, 1]. Their measure is nil in high dimension: at n = 50 none is ever met.
+    /// in [0, 1]. In high dimensions their measure is negligible: at n = 50 no run enters one.
     Balls { centers: Vec<f64>, heights: Vec<f64> },
     /// The same number of jumps, each a slab |x_i - c| < 0.5 of one coordinate, so that a point on
     /// [-10, 10]^n lies in about n / 4 of them and every move of one coordinate by 1 crosses one or
@@ -19,6 +20,7 @@ pub(crate) enum Jumps {
     Slabs(Vec<[Slab; PER_COORDINATE]>),
 }
 
+#[derive(Debug)]
 pub(crate) struct Slab {
     center: f64,
     height: f64,
@@ -32,7 +34,7 @@ impl Jumps {
         for _ in 0..count {
             loop {
                 let center: Vec<f64> = optimum.iter().map(|_| random.between(low, high)).collect();
-                // For n = 1 the whole domain may be covered: the optimum stays free all the same.
+                // For n = 1 the balls may cover the whole domain; the optimum still stays free.
                 if !is_in_ball(optimum, &center) {
                     centers.extend(center);
                     break;
@@ -71,8 +73,8 @@ impl Jumps {
     }
 }
 
-/// Whether `x` is in the open ball; it leaves as soon as the distance is too large, which in many
-/// dimensions is after a coordinate or two.
+/// Whether `x` is in the open ball. It stops as soon as the distance is too large, which in high dimensions
+/// is after a coordinate or two.
 fn is_in_ball(x: &[f64], center: &[f64]) -> bool {
     let mut square = 0.0;
     x.iter().zip(center).all(|(x, c)| {

@@ -10,7 +10,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A name is a function, after any of the prefixes of [`Problem::named`]; [`catalogue`] lists them.
+//! A name is that of a function, with any of the prefixes of [`Problem::named`]; [`catalogue`] lists them.
 
 pub mod catalogue;
 pub mod functions;

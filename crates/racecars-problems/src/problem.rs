@@ -9,13 +9,14 @@ use std::cell::RefCell;
 
 /// The domain of the continuous functions in every coordinate.
 const DOMAIN: (f64, f64) = (-10.0, 10.0);
-/// How far from the centre of the domain a shifted optimum may be.
+/// The largest distance of a shifted optimum from the centre of the domain, per coordinate.
 const SHIFT: f64 = 5.0;
 
-/// The largest dimension of problems that take a matrix, of up to 5 n² numbers.
+/// The largest dimension of problems with a matrix, which has up to 5 n² numbers.
 const MAX_DENSE: usize = 5_000;
 
-/// A test problem: to be minimized, with a known optimum.
+/// A test problem to be minimized, with a known optimum.
+#[derive(Debug)]
 pub struct Problem {
     name: String,
     space: Space,
@@ -23,21 +24,21 @@ pub struct Problem {
     landscape: Landscape,
 }
 
-/// Why there is no such problem.
+/// Why a problem cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ProblemError(String);
 
-/// How a problem on reals is made from a function g of the same number of coordinates: the value at
-/// x is g(center + R (x - minimizer)), plus the jumps, if any.
+/// How a problem on reals is made from a function g with the same number of coordinates: the value at x is
+/// g(center + R (x - minimizer)), plus the jumps, if any.
 ///
-/// A transformed Schwefel is not defined outside of [-10, 10]: arguments of g are clamped, and the
-/// squared lengths of what is cut off are added to the value.
+/// Schwefel is not defined outside of [-10, 10]: arguments of g are clamped, and the squared distances
+/// beyond the bounds are added to the value.
 #[derive(Debug, Clone, Copy)]
 pub struct Transformation<'a> {
     /// The name of g.
     pub function: &'static str,
-    /// Where g is least, the same in every coordinate.
+    /// The minimizer of g, the same in every coordinate.
     pub center: f64,
     /// R; `None` for the identity.
     pub rotation: Option<&'a Rotation>,
@@ -45,10 +46,11 @@ pub struct Transformation<'a> {
     pub has_jumps: bool,
 }
 
+#[derive(Debug)]
 enum Landscape {
-    /// A function of reals, perhaps moved, turned and perturbed.
+    /// A function of reals, optionally shifted, rotated and perturbed.
     Continuous(Box<Continuous>),
-    /// `mixed-ackley`: Ackley(x) + L'|y|, perhaps moved.
+    /// `mixed-ackley`: Ackley(x) + L'|y|, optionally shifted.
     MixedAckley(MixedAckley),
     /// `integer-sphere`: the sum of (y_i - 3)².
     IntegerSphere,
@@ -56,28 +58,31 @@ enum Landscape {
     MixedCategorical,
 }
 
+#[derive(Debug)]
 struct MixedAckley {
     /// L.
     weights: Vec<f64>,
-    /// Where the optimum is, encoded; `None` means at 0.2 for the reals and 0 for the integers.
+    /// The minimizer, encoded; `None` for 0.2 in the reals and 0 in the integers.
     moved_to: Option<Vec<f64>>,
 }
 
+#[derive(Debug)]
 struct Continuous {
     function: &'static BaseFunction,
-    /// Where this problem's optimum is; `None` means at the function's own centre.
+    /// The minimizer of the problem; `None` for that of the function.
     moved_to: Option<Vec<f64>>,
     rotation: Option<Rotation>,
     jumps: Option<Jumps>,
 }
 
 /// A function of reals with minimum 0.
+#[derive(Debug)]
 struct BaseFunction {
     name: &'static str,
     evaluate: fn(&[f64]) -> f64,
-    /// Where it is least, the same in every coordinate.
+    /// Its minimizer, the same in every coordinate.
     center: f64,
-    /// It is only meant for its domain.
+    /// Whether it is only defined on its domain.
     is_confined: bool,
 }
 
@@ -102,15 +107,15 @@ const DISCRETE: [&str; 4] =
     ["mixed-ackley", "shifted-mixed-ackley", "integer-sphere", "mixed-categorical"];
 
 impl Problem {
-    /// The problem of this name. `seed` decides what is random about it.
+    /// The problem of this name. `seed` determines its random parts.
     ///
     /// Functions on [-10, 10]^n, with minimum 0: `ackley`, `levy`, `rastrigin`, `sphere` (those of the
-    /// paper), `rosenbrock`, `griewank`, `schwefel`, `ellipsoid`; before them, in this order, any of
+    /// paper), `rosenbrock`, `griewank`, `schwefel`, `ellipsoid`. Prefixes, in this order:
     /// - `discontinuous-`: the paper's 5n random balls of radius 0.5 with heights in [0, 1], or
-    ///   `stepped-`: as many jumps, that are met
+    ///   `stepped-`: the same number of jumps, which runs actually cross
     /// - `shifted-`: the optimum at a random point of [-5, 5]^n
-    /// - `rotated-`: turned about the optimum by a random orthogonal matrix, or `turned-`: by n log2 n
-    ///   turns of random pairs of coordinates, which costs less in many dimensions
+    /// - `rotated-`: rotated about the optimum by a random orthogonal matrix, or `turned-`: by n log2 n
+    ///   rotations of random pairs of coordinates, which costs less in high dimensions
     ///
     /// Others:
     /// - `mixed-ackley` (the paper's): Ackley on n/2 reals in [-1, 1] plus L'|y| on n/2 integers in
@@ -118,7 +123,7 @@ impl Problem {
     ///   [-0.5, 0.5]^(n/2) and -5..5
     /// - `integer-sphere`: the sum of (y_i - 3)² on n integers in -10..10
     /// - `mixed-categorical`: Sphere on n/2 reals in [-1, 1] plus the number of n/2 coordinates of 5
-    ///   categories that are not the right one
+    ///   categories that are not the optimal one
     pub fn named(name: &str, dimension: usize, seed: u64) -> Result<Problem, ProblemError> {
         if dimension == 0 || dimension > racecars::space::MAX_DIMENSION {
             return Err(ProblemError(format!(
@@ -194,17 +199,17 @@ impl Problem {
         &self.name
     }
 
-    /// The space that it is a function on.
+    /// Its search space.
     pub fn space(&self) -> &Space {
         &self.space
     }
 
-    /// The least value.
+    /// The minimum value.
     pub fn optimum(&self) -> f64 {
         self.optimum
     }
 
-    /// The point, encoded, where the value is least.
+    /// The minimizer, encoded.
     pub fn minimizer(&self) -> Vec<f64> {
         let n = self.space.dimension();
         match &self.landscape {
@@ -228,8 +233,8 @@ impl Problem {
     /// Whether f(x) >= f(x*_1, .., x_i, .., x*_n) for every x and i, x* being the minimizer. Then a
     /// set where f is at most some level lies in the box of its slices along the axes through x*.
     ///
-    /// True of sums over coordinates, of which each is least at x*, and of Ackley, whose terms are;
-    /// moved or stepped too. Of the others it is not claimed.
+    /// True for sums of functions of one coordinate, each with its minimum at x*, and for Ackley, whose terms
+    /// are such; also when shifted or stepped. Not claimed for the others.
     pub fn is_above_its_slices(&self) -> bool {
         match &self.landscape {
             Landscape::Continuous(continuous) => {
@@ -241,7 +246,7 @@ impl Problem {
         }
     }
 
-    /// How the problem is made from its function; `None` where there are discrete coordinates.
+    /// How the problem is made from its function; `None` if it has discrete coordinates.
     pub fn transformation(&self) -> Option<Transformation<'_>> {
         match &self.landscape {
             Landscape::Continuous(continuous) => Some(Transformation {
@@ -273,7 +278,7 @@ impl Problem {
         }
     }
 
-    /// How much the jumps of a discontinuous or stepped problem add at an encoded point.
+    /// The amount that the jumps of a discontinuous or stepped problem add at an encoded point.
     pub fn perturbation_at(&self, point: &[f64]) -> f64 {
         match &self.landscape {
             Landscape::Continuous(continuous) => {
@@ -407,7 +412,7 @@ impl Continuous {
             let mut penalty = 0.0;
             for t in turned.iter_mut() {
                 *t += self.function.center;
-                // Outside its domain, such a function has its edge value and a penalty.
+                // Outside of its domain, such a function has the value at the edge plus a penalty.
                 if self.function.is_confined {
                     let inside = t.clamp(DOMAIN.0, DOMAIN.1);
                     penalty += (*t - inside) * (*t - inside);
@@ -525,7 +530,7 @@ mod tests {
         assert!(Problem::named("integer-sphere", 6, 2).unwrap().transformation().is_none());
     }
 
-    /// The share of a run's evaluations that the jumps touch.
+    /// The share of a run's evaluations that are changed by jumps.
     fn share_perturbed(name: &str) -> f64 {
         let problem = Problem::named(name, 50, 1).unwrap();
         let mut touched = 0;

@@ -1,9 +1,9 @@
-//! Random rotations, which take from a test function what makes it separable.
+//! Random rotations, which make a separable test function nonseparable.
 
 use crate::functions::sum_of_pairs;
 use racecars::random::Random;
 
-/// An orthogonal transformation of R^n: lengths and angles stay, axes do not.
+/// An orthogonal transformation of R^n.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rotation {
     n: usize,
@@ -14,7 +14,7 @@ pub struct Rotation {
 enum Form {
     /// Its matrix, row-major, n by n.
     Matrix(Vec<f64>),
-    /// Turns of two coordinates each, one after the other.
+    /// A sequence of rotations of two coordinates each.
     Turns(Vec<Turn>),
 }
 
@@ -27,12 +27,12 @@ struct Turn {
 }
 
 impl Rotation {
-    /// A transformation drawn evenly from all orthogonal ones, reflections included; a function of
-    /// `n` and `seed` alone.
+    /// A transformation drawn uniformly from all orthogonal ones, reflections included; a function of `n`
+    /// and `seed` only.
     ///
     /// The distribution is that of the orthogonal factor of a Gaussian matrix, and comes from
     /// Householder reflections of Gaussian vectors of 1, 2, ..., n coordinates (G. W. Stewart, "The
-    /// efficient generation of random orthogonal matrices", 1980): no matrix to factor.
+    /// efficient generation of random orthogonal matrices", 1980), so that no matrix is factored.
     pub fn random(n: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let mut matrix = vec![0.0; n * n];
@@ -48,13 +48,13 @@ impl Rotation {
         Rotation { n, form: Form::Matrix(matrix) }
     }
 
-    /// A transformation of about 3/2 n log2 n turns, each of two random coordinates by a random angle, so
-    /// that it is applied in that many steps instead of n²; a function of `n` and `seed` alone.
+    /// A transformation of about 3/2 n log2 n rotations, each of two random coordinates by a random angle, so
+    /// that it is applied in that many steps instead of n²; a function of `n` and `seed` only.
     ///
-    /// It is Kac's random walk, in rounds of disjoint pairs: the image of any one vector is spread
-    /// almost evenly over the sphere after a number of turns of that order (N. Pillai and A. Smith,
-    /// "Kac's walk on n-sphere mixes in n log n steps", 2017). A round takes a quarter of what is
-    /// still along the axes (of the sum of fourth powers), so that 3 log2 n leave a 1/n^1.2 of it.
+    /// It is Kac's random walk in rounds of disjoint pairs: after this order of rotations, the image of a
+    /// fixed vector is nearly uniform on the sphere (N. Pillai and A. Smith, "Kac's walk on n-sphere mixes in
+    /// n log n steps", 2017). A round removes a quarter of the alignment with the axes (the sum of fourth
+    /// powers), so that 3 log2 n rounds leave about 1/n^1.2 of it.
     pub fn of_turns(n: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let rounds = if n < 2 { 0 } else { 3 * (n.ilog2() + 1) };
@@ -120,7 +120,7 @@ impl Rotation {
 /// The unit normal of a mirror that sends the first axis to `sign` times a random direction.
 fn reflection(random: &mut Random, n: usize) -> (Vec<f64>, f64) {
     let mut normal: Vec<f64> = (0..n).map(|_| random.normal()).collect();
-    // Of the two mirrors, the one whose normal does not cancel.
+    // Of the two possible mirrors, the one without cancellation in its normal.
     let sign = normal[0].signum();
     normal[0] += sign * dot(&normal, &normal).sqrt();
     let length = dot(&normal, &normal).sqrt();
@@ -183,7 +183,7 @@ mod tests {
         assert_ne!(Rotation::random(20, 3), Rotation::random(20, 4));
     }
 
-    /// Every entry of an evenly drawn 3 by 3 matrix is uniform on [-1, 1].
+    /// Every entry of a uniformly drawn 3 by 3 matrix is uniform on [-1, 1].
     #[test]
     fn directions_are_even() {
         let draws = 20_000;

@@ -1,9 +1,9 @@
-//! Sines and cosines without branches or calls, so that a loop over a slice becomes SIMD code even
-//! on baseline x86-64, where the standard library's cost one call per number.
+//! Sines and cosines without branches or calls, so that a loop over a slice becomes SIMD code even on
+//! baseline x86-64, where those of the standard library are a call per number.
 //!
-//! Every function takes off the nearest whole number of half turns and evaluates one polynomial on
-//! the rest. The absolute error is about 1e-15 up to 2^20 half turns in radians, 2^51 in turns; far
-//! beyond, the results mean nothing. A NaN or an infinity gives NaN.
+//! Every function subtracts the nearest integer number of half turns and evaluates one polynomial at the
+//! rest. The absolute error is about 1e-15 up to 2^20 half turns in radians, 2^51 in turns. Far beyond
+//! that, results are meaningless. NaN and infinities give NaN.
 
 use std::f64::consts::{FRAC_1_PI, PI};
 
@@ -11,9 +11,9 @@ use std::f64::consts::{FRAC_1_PI, PI};
 /// the integer in the lowest bits.
 const ROUNDER: f64 = 1.5 * (1u64 << 52) as f64;
 
-/// Pi cut to 33 bits, so that its product with a whole number below 2^20 is exact.
+/// Pi truncated to 33 bits, so that its product with an integer below 2^20 is exact.
 const PI_HIGH: f64 = f64::from_bits(PI.to_bits() & !0xf_ffff);
-/// What `PI_HIGH` lacks of pi.
+/// Pi minus `PI_HIGH`.
 const PI_LOW: f64 = 1.215_420_101_301_238_4e-10;
 
 /// cos(2 pi x).
@@ -47,20 +47,20 @@ pub fn cos(x: f64) -> f64 {
     1.0 - 2.0 * sine * sine
 }
 
-/// The nearest whole number; ties go to the even one. `f64::round` has no SSE2 instruction.
+/// The nearest integer; ties go to the even one. `f64::round` has no SSE2 instruction.
 #[inline]
 fn round(x: f64) -> f64 {
     (x + ROUNDER) - ROUNDER
 }
 
-/// `x` less `count` times pi, in two steps that keep the bits that matter.
+/// `x` minus `count` times pi, in two steps that keep the significant bits.
 #[inline]
 fn without_half_turns(x: f64, count: f64) -> f64 {
     (x - count * PI_HIGH) - count * PI_LOW
 }
 
-/// sin(r) for |r| <= pi/2: the odd polynomial r + c0 r³ + ... + c6 r¹⁵ of least greatest absolute
-/// error (1.1e-16), fitted with the Remez exchange in 50 digits.
+/// sin(r) for |r| <= pi/2: the odd minimax polynomial r + c0 r³ + ... + c6 r¹⁵ (absolute error 1.1e-16),
+/// fitted with the Remez exchange in 50 digits.
 #[inline]
 fn sin_quarter(r: f64) -> f64 {
     let s = r * r;
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use racecars::random::Random;
 
-    /// Whole and half numbers, and random ones, of [-1000, 1000].
+    /// Integers, half-integers and random numbers in [-1000, 1000].
     fn arguments() -> impl Iterator<Item = f64> {
         let mut random = Random::new(1);
         let halves = (-2000..=2000).map(|i| 0.5 * f64::from(i));
@@ -100,7 +100,7 @@ mod tests {
         assert_agree(cos, f64::cos, 2e-15);
     }
 
-    /// The reference takes off whole turns first, which is exact; 2 pi x is not.
+    /// The reference subtracts whole turns first, which is exact; 2 pi x is not.
     #[test]
     fn turns_agree_with_the_standard_library() {
         assert_agree(cos_two_pi, |x| (2.0 * PI * (x - x.round())).cos(), 2e-15);

@@ -1,106 +1,76 @@
-//! The loop that asks, calls a Python function and tells, one point after the other. It goes on while
-//! the function returns finite floats, and leaves everything else to its caller.
+//! The loop that calls a Python function with one point after the other. It goes on while the function
+//! returns finite floats, and leaves everything else to its caller.
 
-use crate::candidate::Candidate;
-use crate::optimizer::Optimizer;
-use crate::record::Record;
+use crate::session::Session;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
-use racecars::Outcome;
+use pyo3::types::{PyFloat, PyTuple};
+use racecars::{Next, Trial};
 use std::time::{Duration, Instant};
 
-/// How often signals are looked for, besides whenever Python code runs.
+/// Steps between checks for signals, besides those whenever Python code runs.
 const SIGNALS_EVERY: u32 = 1024;
 
-/// Why the loop came back, and with an odd return value or an exception, of which candidate.
-type Stop<'py> = (&'static str, Option<Py<Candidate>>, Option<Bound<'py, PyAny>>);
-
 #[pymethods]
-impl Optimizer {
-    /// Evaluates until `record` counts `limit` points or `seconds` have passed, and says why it
-    /// stopped: "limit", "time", "target", "exhausted", "value" (the function returned something
-    /// that is no finite float) or "error" (it raised). The last two come with the candidate, which
-    /// is still to be told, and the object.
-    #[pyo3(signature = (fun, args, record, limit, seconds=None, target=None, as_dict=false))]
-    #[allow(clippy::too_many_arguments, reason = "keywords of a private Python method")]
-    fn _drive<'py>(
+impl Session {
+    /// Evaluates trials until the session is over, or, where it is watched, `seconds` have passed: then
+    /// returns `None`. If `fun` raises, or returns anything but a finite float, returns the number of the
+    /// trial, which is still to be told, with the object, and whether it was raised.
+    ///
+    /// `on_told` is called for each outcome that the optimizer is told, where the session is watched.
+    #[pyo3(signature = (fun, args, on_told=None, seconds=None))]
+    fn drive<'py>(
         &self,
         py: Python<'py>,
         fun: &Bound<'py, PyAny>,
         args: &Bound<'py, PyTuple>,
-        record: &Record,
-        limit: usize,
+        on_told: Option<&Bound<'py, PyAny>>,
         seconds: Option<f64>,
-        target: Option<f64>,
-        as_dict: bool,
-    ) -> PyResult<Stop<'py>> {
-        let deadline = seconds.map(|s| Instant::now() + Duration::from_secs_f64(s.clamp(0.0, 1e9)));
-        let space = self.space.get();
-        let mut values = Values::of(py, record);
+    ) -> PyResult<Option<(u64, Bound<'py, PyAny>, bool)>> {
+        let until = seconds.map(|s| Instant::now() + Duration::from_secs_f64(s.clamp(0.0, 1e9)));
+        let mut done: Option<(Trial, f64)> = None;
         let mut until_signals = SIGNALS_EVERY;
-        while values.count() < limit {
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return Ok(("time", None, None));
-            }
+        loop {
+            let trial = match self.advance(py, done.take())? {
+                Next::Evaluate(trial) => trial,
+                Next::Told => {
+                    if let Some(on_told) = on_told {
+                        on_told.call0()?;
+                    }
+                    if until.is_some_and(|until| Instant::now() >= until) {
+                        return Ok(None);
+                    }
+                    continue;
+                }
+                Next::Wait | Next::Stop(_) => return Ok(None),
+            };
             until_signals -= 1;
             if until_signals == 0 {
                 until_signals = SIGNALS_EVERY;
-                py.check_signals()?;
+                if let Err(signal) = py.check_signals() {
+                    self.keep(py, trial);
+                    return Err(signal);
+                }
             }
-            let Some(candidate) = self.next(py) else { return Ok(("exhausted", None, None)) };
-            let point = if as_dict {
-                space.dict(py, candidate.point())?.into_any()
-            } else {
-                space.array(py, candidate.point()).into_any()
-            };
+            let point = self.point(py, trial.point())?;
             let returned = if args.is_empty() {
                 fun.call1((point,))
             } else {
                 let all = std::iter::once(point).chain(args.iter());
                 fun.call1(PyTuple::new(py, all.collect::<Vec<_>>())?)
             };
-            let (what, object) = match returned {
-                Ok(object) => match object.cast::<pyo3::types::PyFloat>().map(|x| x.extract()) {
+            let (object, is_raised) = match returned {
+                Ok(object) => match object.cast::<PyFloat>().map(|x| x.extract()) {
                     Ok(Ok(value)) if f64::is_finite(value) => {
-                        self.learn(py, candidate, Outcome::Value(value))?;
-                        values.new.push(value);
-                        if target.is_some_and(|target| value <= target) {
-                            return Ok(("target", None, None));
-                        }
+                        done = Some((trial, value));
                         continue;
                     }
-                    _ => ("value", object),
+                    _ => (object, false),
                 },
-                Err(error) => ("error", error.into_value(py).into_bound(py).into_any()),
+                Err(error) => (error.into_value(py).into_bound(py).into_any(), true),
             };
-            let candidate = Py::new(py, Candidate::new(candidate, self.space.clone_ref(py)))?;
-            return Ok((what, Some(candidate), Some(object)));
+            let number = trial.number();
+            self.keep(py, trial);
+            return Ok(Some((number, object, is_raised)));
         }
-        Ok(("limit", None, None))
-    }
-}
-
-/// The values since the loop began, which go into the record when it ends.
-struct Values<'a, 'py> {
-    py: Python<'py>,
-    record: &'a Record,
-    before: usize,
-    new: Vec<f64>,
-}
-
-impl<'a, 'py> Values<'a, 'py> {
-    fn of(py: Python<'py>, record: &'a Record) -> Self {
-        let before = record.lock(py).values.len();
-        Values { py, record, before, new: Vec::new() }
-    }
-
-    fn count(&self) -> usize {
-        self.before + self.new.len()
-    }
-}
-
-impl Drop for Values<'_, '_> {
-    fn drop(&mut self) {
-        self.record.lock(self.py).extend(&self.new);
     }
 }

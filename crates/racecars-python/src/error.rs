@@ -1,7 +1,8 @@
 //! The core's errors as Python's.
 
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::{PyErr, create_exception};
+use racecars::ErrorKind;
 
 create_exception!(
     racecars,
@@ -10,9 +11,12 @@ create_exception!(
     "Every point of a discrete space has been proposed or told."
 );
 
-/// Everything that the core refuses is a value that it was given.
+/// What the core refuses is a bad value, or a keyword that does not exist.
 pub(crate) fn refused(error: racecars::Error) -> PyErr {
-    PyValueError::new_err(error.to_string())
+    match error.kind() {
+        ErrorKind::UnknownSetting => PyTypeError::new_err(error.to_string()),
+        _ => PyValueError::new_err(error.to_string()),
+    }
 }
 
 pub(crate) fn exhausted(space: &racecars::Space) -> PyErr {
@@ -20,4 +24,12 @@ pub(crate) fn exhausted(space: &racecars::Space) -> PyErr {
         Some(points) => format!("all {points} points of the space have been proposed or told"),
         None => "no point of the space is left to propose".to_string(),
     })
+}
+
+pub(crate) fn in_use() -> PyErr {
+    PyRuntimeError::new_err("the optimizer is in use by `minimize`, which asks and tells it")
+}
+
+pub(crate) fn closed() -> PyErr {
+    PyRuntimeError::new_err("the session is closed")
 }

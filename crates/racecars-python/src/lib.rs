@@ -1,34 +1,40 @@
 //! `racecars._core`: the core for Python, thin. What users see is in `python/racecars`.
 //!
 //! - `space`: spaces, and points as arrays and dicts
+//! - `algorithm`: an algorithm from its name and keyword options
 //! - `candidate`, `optimizer`: ask and tell
-//! - `settings`: an algorithm from its name and keyword options
+//! - `session`, `drive`: runs, and the loop that calls a Python function one point after the other
 //! - `embedding`: many coordinates as few
-//! - `drive`, `record`: the loop that calls a Python function one point after the other
 //!
 //! Locks are held only while the core works, never while Python code runs, and waiting for one
-//! releases the interpreter. Work of more than some microseconds releases it too.
+//! releases the interpreter. Work of more than some microseconds releases it, too.
 
+mod algorithm;
 mod candidate;
 mod drive;
 mod embedding;
 mod error;
 mod optimizer;
-mod record;
-mod settings;
+mod session;
 mod space;
 
 use pyo3::prelude::*;
-use racecars::Algorithm;
+use racecars::{Algorithm, Workers};
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<space::Space>()?;
     module.add_class::<candidate::Candidate>()?;
     module.add_class::<optimizer::Optimizer>()?;
-    module.add_class::<record::Record>()?;
+    module.add_class::<session::Session>()?;
     module.add_class::<embedding::Embedding>()?;
+    module.add_function(wrap_pyfunction!(algorithm::settings, module)?)?;
+    module.add_function(wrap_pyfunction!(algorithm::algorithm_name, module)?)?;
+    module.add_function(wrap_pyfunction!(algorithm::budget, module)?)?;
     module.add("SpaceExhausted", module.py().get_type::<error::SpaceExhausted>())?;
     module.add("METHODS", Algorithm::NAMES.to_vec())?;
+    module.add("STOP_REASONS", algorithm::stop_reasons())?;
+    module.add("RETRYABLE", algorithm::retryable())?;
+    module.add("LOOKAHEAD", Workers::LOOKAHEAD)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -1,25 +1,29 @@
 //! Ask and tell for Python: one candidate at a time, or arrays of points.
 
+use crate::algorithm::algorithm;
 use crate::candidate::Candidate;
-use crate::error::{exhausted, refused};
-use crate::settings;
-use crate::space::Space;
+use crate::error::{exhausted, in_use, refused};
+use crate::session::{Best, Session, best};
+use crate::space::{Space, slice};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict};
-use racecars::{Algorithm, Outcome};
+use racecars::Outcome;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// From so many numbers to move on, the interpreter is released: some ten microseconds of work.
+/// Copying this many numbers takes some ten microseconds, so the interpreter is released.
 const MANY_NUMBERS: usize = 20_000;
-/// The room made for an array before it is known how many points there are.
-const MOST_AT_FIRST: usize = 1 << 24;
-/// From this dimension on, a tell of CMA-ES may take long.
-const LARGE_MATRIX: usize = 30;
+/// The most numbers that an array has room for before it is known how many points there are.
+const MAX_CAPACITY: usize = 1 << 24;
+
+/// Whether the next ask or tell may take so long that the interpreter should be released.
+pub(crate) fn is_long(core: &dyn racecars::Optimizer) -> bool {
+    core.is_heavy() || core.space().dimension() >= MANY_NUMBERS
+}
 
 /// The state machine of an algorithm on a space.
 #[pyclass(frozen, subclass, module = "racecars._core")]
@@ -27,12 +31,13 @@ pub(crate) struct Optimizer {
     inner: Mutex<Inner>,
     pub(crate) space: Py<Space>,
     name: &'static str,
-    /// Whether a single ask or tell may take so long that the interpreter should be released.
-    is_heavy: bool,
 }
 
-pub(crate) struct Inner {
-    pub(crate) core: Box<dyn racecars::Optimizer>,
+struct Inner {
+    /// `None` while a session has it.
+    core: Option<Box<dyn racecars::Optimizer>>,
+    /// The session that has it.
+    session: Option<Py<Session>>,
     /// The candidates that were given away as rows of an array, by the hash of the row.
     rows: HashMap<u64, Vec<racecars::Candidate>>,
 }
@@ -46,7 +51,7 @@ impl Optimizer {
     fn new(
         py: Python<'_>,
         space: Option<Py<Space>>,
-        method: &str,
+        method: Option<&str>,
         budget: Option<u64>,
         seed: u64,
         options: &Bound<'_, PyDict>,
@@ -58,26 +63,31 @@ impl Optimizer {
         let Some(space) = space else {
             return Err(PyTypeError::new_err("an optimizer needs a space"));
         };
-        let algorithm: Algorithm = settings::algorithm(method, options)?;
-        let core = algorithm.optimizer(&space.get().core, budget, seed).map_err(refused)?;
+        let core = algorithm(method, options)?;
+        let core = core.optimizer(&space.get().core, budget, seed).map_err(refused)?;
         Ok(Optimizer::around(core, space))
     }
 
     /// The whole state as bytes, random generator included.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let mut guard = self.lock(py);
-        let inner = &mut *guard;
-        let bytes = py.detach(move || inner.core.save());
-        PyBytes::new(py, &bytes)
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let mut inner = self.lock(py);
+        let bytes = match &mut inner.core {
+            Some(core) => py.detach(move || core.save()),
+            None => {
+                drop(inner);
+                self.look(py, |core| core.save())?
+            }
+        };
+        Ok(PyBytes::new(py, &bytes))
     }
 
-    /// A point to evaluate, or, with `n`, so many as the rows of an array.
+    /// A point to evaluate, or, with `n`, that many as the rows of an array.
     #[pyo3(signature = (n=None))]
     fn ask(slf: &Bound<'_, Self>, n: Option<usize>) -> PyResult<Py<PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         match n {
             None => {
-                let candidate = this.next(py).ok_or_else(|| this.exhausted())?;
+                let candidate = this.next(py)?.ok_or_else(|| this.exhausted())?;
                 let candidate = Candidate::new(candidate, this.space.clone_ref(py));
                 Ok(Py::new(py, candidate)?.into_any())
             }
@@ -85,7 +95,7 @@ impl Optimizer {
         }
     }
 
-    /// Learns what came of a candidate, a point, or the rows of an array.
+    /// Learns the outcome of a candidate, a point, or the rows of an array.
     #[pyo3(signature = (candidate, value=None, *, violation=None, error=None))]
     fn tell(
         &self,
@@ -95,6 +105,7 @@ impl Optimizer {
         violation: Option<f64>,
         error: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
+        self.lock(py).core()?;
         if let Ok(candidate) = candidate.cast::<Candidate>() {
             let outcome = outcome(value, violation, error)?;
             let core = candidate.get().take(py)?;
@@ -141,10 +152,7 @@ impl Optimizer {
     /// A candidate for a point of the caller's own, which was not asked.
     fn known(&self, py: Python<'_>, point: &Bound<'_, PyAny>) -> PyResult<Candidate> {
         let space = self.space.get();
-        let codes = match point.cast::<PyDict>() {
-            Ok(params) => space.encode_dict(params)?,
-            Err(_) => space.encode(&slice(&point.extract::<PyReadonlyArray1<'_, f64>>()?)?)?,
-        };
+        let codes = space.encode_any(point)?;
         Ok(Candidate::new(racecars::Candidate::known(codes), self.space.clone_ref(py)))
     }
 
@@ -158,12 +166,10 @@ impl Optimizer {
         Candidate::restored(id, &code, self.space.clone_ref(py))
     }
 
-    /// The best point as `(x, value or None, violation or None)`, `None` while there is none.
-    fn _best<'py>(&self, py: Python<'py>) -> Option<Found<'py>> {
-        let inner = self.lock(py);
-        let best = inner.core.best()?;
-        let x = self.space.get().array(py, best.point);
-        Some((x, best.rank.value(), best.rank.violation()))
+    /// The best point as `(x, value or None, violation or None, evaluations behind the value)`, `None`
+    /// while there is none.
+    fn _best<'py>(&self, py: Python<'py>) -> PyResult<Option<Best<'py>>> {
+        self.look(py, |core| best(py, core, self.space.get()))
     }
 
     /// The search space.
@@ -180,31 +186,29 @@ impl Optimizer {
 
     /// The number of outcomes told.
     #[getter]
-    fn told(&self, py: Python<'_>) -> u64 {
-        self.lock(py).core.told()
+    fn told(&self, py: Python<'_>) -> PyResult<u64> {
+        self.look(py, |core| core.told())
     }
 
     /// The number of candidates out.
     #[getter]
-    fn pending(&self, py: Python<'_>) -> usize {
-        self.lock(py).core.pending()
+    fn pending(&self, py: Python<'_>) -> PyResult<usize> {
+        self.look(py, |core| core.pending())
     }
 
     /// What a portfolio did, as JSON; None for a single algorithm.
-    fn _portfolio(&self, py: Python<'_>) -> Option<String> {
-        // Names and numbers: it does not fail to serialize.
-        serde_json::to_string(&self.lock(py).core.portfolio()?).ok()
+    fn _portfolio(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        let Some(portfolio) = self.look(py, |core| core.portfolio())? else { return Ok(None) };
+        let text = serde_json::to_string(&portfolio);
+        text.map(Some).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 }
 
-type Found<'py> = (Bound<'py, PyArray1<f64>>, Option<f64>, Option<f64>);
-
 impl Optimizer {
     fn around(core: Box<dyn racecars::Optimizer>, space: Py<Space>) -> Self {
-        let (name, dimension) = (core.name(), core.space().dimension());
-        let is_heavy = dimension >= MANY_NUMBERS || (name == "cma-es" && dimension >= LARGE_MATRIX);
-        let inner = Mutex::new(Inner { core, rows: HashMap::new() });
-        Optimizer { inner, space, name, is_heavy }
+        let name = core.name();
+        let inner = Inner { core: Some(core), session: None, rows: HashMap::new() };
+        Optimizer { inner: Mutex::new(inner), space, name }
     }
 
     fn load(py: Python<'_>, saved: &[u8], space: Option<Py<Space>>) -> PyResult<Self> {
@@ -219,34 +223,71 @@ impl Optimizer {
         Ok(Optimizer::around(core, space))
     }
 
-    pub(crate) fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Inner> {
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Inner> {
         self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn exhausted(&self) -> PyErr {
+    /// Looks at the core's optimizer, whoever has it.
+    fn look<T>(
+        &self,
+        py: Python<'_>,
+        what: impl FnOnce(&dyn racecars::Optimizer) -> T,
+    ) -> PyResult<T> {
+        let inner = self.lock(py);
+        let session = match (&inner.core, &inner.session) {
+            (Some(core), _) => return Ok(what(&**core)),
+            (None, Some(session)) => session.clone_ref(py),
+            (None, None) => return Err(in_use()),
+        };
+        drop(inner);
+        let session = session.get().lock(py);
+        Ok(what(session.optimizer()?))
+    }
+
+    /// Gives the core's optimizer to a session.
+    pub(crate) fn lend(&self, py: Python<'_>) -> PyResult<Box<dyn racecars::Optimizer>> {
+        self.lock(py).core.take().ok_or_else(in_use)
+    }
+
+    /// Remembers which session has it.
+    pub(crate) fn is_lent_to(&self, py: Python<'_>, session: &Py<Session>) {
+        self.lock(py).session = Some(session.clone_ref(py));
+    }
+
+    /// Takes the core's optimizer back.
+    pub(crate) fn give_back(&self, py: Python<'_>, core: Box<dyn racecars::Optimizer>) {
+        let mut inner = self.lock(py);
+        inner.core = Some(core);
+        let session = inner.session.take();
+        // Dropping it may run Python code.
+        drop(inner);
+        drop(session);
+    }
+
+    fn exhausted(&self) -> PyErr {
         exhausted(&self.space.get().core)
     }
 
     /// The next candidate of the core.
-    pub(crate) fn next(&self, py: Python<'_>) -> Option<racecars::Candidate> {
-        let mut guard = self.lock(py);
-        let inner = &mut *guard;
-        if self.is_heavy { py.detach(|| inner.core.ask()) } else { inner.core.ask() }
+    fn next(&self, py: Python<'_>) -> PyResult<Option<racecars::Candidate>> {
+        let mut inner = self.lock(py);
+        let core = inner.core()?;
+        Ok(if is_long(core) { py.detach(|| core.ask()) } else { core.ask() })
     }
 
     /// Tells the core.
-    pub(crate) fn learn(
+    fn learn(
         &self,
         py: Python<'_>,
         candidate: racecars::Candidate,
         outcome: Outcome,
     ) -> PyResult<()> {
-        let mut guard = self.lock(py);
-        let inner = &mut *guard;
-        let told = if self.is_heavy {
-            py.detach(|| inner.core.tell(candidate, outcome))
+        let mut inner = self.lock(py);
+        let core = inner.core()?;
+        let told = if is_long(core) {
+            py.detach(|| core.tell(candidate, outcome))
         } else {
-            inner.core.tell(candidate, outcome)
+            core.tell(candidate, outcome)
         };
         told.map_err(refused)
     }
@@ -257,12 +298,13 @@ impl Optimizer {
         }
         let space = self.space.get();
         let dimension = space.core.dimension();
-        let mut numbers = Vec::with_capacity(n.saturating_mul(dimension).min(MOST_AT_FIRST));
+        let mut numbers = Vec::with_capacity(n.saturating_mul(dimension).min(MAX_CAPACITY));
         let mut guard = self.lock(py);
-        let inner = &mut *guard;
+        let is_long = is_long(guard.core()?) || n.saturating_mul(dimension) >= MANY_NUMBERS;
+        let Inner { core: Some(core), rows, .. } = &mut *guard else { return Err(in_use()) };
         let mut work = || {
             for _ in 0..n {
-                let Some(candidate) = inner.core.ask() else { break };
+                let Some(candidate) = core.ask() else { break };
                 let start = numbers.len();
                 if space.is_plain {
                     numbers.extend_from_slice(candidate.point());
@@ -271,10 +313,10 @@ impl Optimizer {
                     space.core.to_numbers(candidate.point(), &mut numbers[start..]);
                 }
                 let key = hash(&numbers[start..]);
-                inner.rows.entry(key).or_default().push(candidate);
+                rows.entry(key).or_default().push(candidate);
             }
         };
-        if self.is_heavy || n.saturating_mul(dimension) >= MANY_NUMBERS {
+        if is_long {
             py.detach(&mut work);
         } else {
             work();
@@ -305,31 +347,30 @@ impl Optimizer {
         let space = &self.space.get().core;
         let mut guard = self.lock(py);
         let inner = &mut *guard;
+        let is_long = is_long(inner.core()?) || rows.len() >= MANY_NUMBERS;
         let mut work = || {
             for (row, &value) in rows.rows().into_iter().zip(values) {
                 let row = row.as_slice().map_or_else(|| row.to_vec().into(), Cow::from);
-                inner.tell_row(space, &row, Outcome::from(value))?;
+                let candidate = match inner.row(&row) {
+                    Some(candidate) => candidate,
+                    None => racecars::Candidate::known(space.from_numbers(&row)?),
+                };
+                if let Some(core) = &mut inner.core {
+                    core.tell(candidate, Outcome::from(value))?;
+                }
             }
             Ok(())
         };
-        let is_long = self.is_heavy || rows.len() >= MANY_NUMBERS;
         if is_long { py.detach(work) } else { work() }.map_err(refused)
     }
 }
 
 impl Inner {
-    /// Tells the outcome of a numeric point, which may be a row that was asked.
-    fn tell_row(
-        &mut self,
-        space: &racecars::Space,
-        numbers: &[f64],
-        outcome: Outcome,
-    ) -> racecars::Result<()> {
-        let candidate = match self.row(numbers) {
-            Some(candidate) => candidate,
-            None => racecars::Candidate::known(space.from_numbers(numbers)?),
-        };
-        self.core.tell(candidate, outcome)
+    fn core(&mut self) -> PyResult<&mut dyn racecars::Optimizer> {
+        match &mut self.core {
+            Some(core) => Ok(&mut **core),
+            None => Err(in_use()),
+        }
     }
 
     /// The candidate that was given away as this row, if any.
@@ -368,14 +409,6 @@ fn hash(numbers: &[f64]) -> u64 {
     lanes.iter().fold(0, |all, &lane| {
         let mixed = (all ^ lane ^ lane >> 32).wrapping_mul(FACTOR);
         mixed ^ mixed >> 29
-    })
-}
-
-/// The numbers of an array, copied only where they are not contiguous.
-fn slice<'a>(array: &'a PyReadonlyArray1<'_, f64>) -> PyResult<Cow<'a, [f64]>> {
-    Ok(match array.as_slice() {
-        Ok(numbers) => numbers.into(),
-        Err(_) => array.as_array().to_vec().into(),
     })
 }
 

@@ -6,6 +6,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
 use racecars::{Domain, Scale, Value, Values};
+use std::borrow::Cow;
 
 /// What Python says of one name: `(name, count or None, kind, numbers, is_log, labels, objects)`.
 type Entry<'py> = (
@@ -27,7 +28,7 @@ pub(crate) struct Space {
     names: Vec<Py<PyString>>,
     /// Whether the user gave names, and so wants points as dicts.
     #[pyo3(get)]
-    is_by_name: bool,
+    pub(crate) is_by_name: bool,
 }
 
 #[pymethods]
@@ -190,6 +191,14 @@ impl Space {
         })
     }
 
+    /// Encodes a point: a dict of parameters, or an array of numbers.
+    pub(crate) fn encode_any(&self, point: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
+        match point.cast::<PyDict>() {
+            Ok(params) => self.encode_dict(params),
+            Err(_) => self.encode(&slice(&point.extract::<PyReadonlyArray1<'_, f64>>()?)?),
+        }
+    }
+
     /// Encodes a dict of parameters.
     pub(crate) fn encode_dict(&self, params: &Bound<'_, PyDict>) -> PyResult<Vec<f64>> {
         let mut assignments = Vec::with_capacity(params.len());
@@ -229,6 +238,14 @@ impl Space {
             ))
         })
     }
+}
+
+/// The numbers of an array, copied only where they are not contiguous.
+pub(crate) fn slice<'a>(array: &'a PyReadonlyArray1<'_, f64>) -> PyResult<Cow<'a, [f64]>> {
+    Ok(match array.as_slice() {
+        Ok(numbers) => numbers.into(),
+        Err(_) => array.as_array().to_vec().into(),
+    })
 }
 
 /// A Python number, word or truth value.

@@ -4,7 +4,7 @@ use crate::command::{Recipe, Task, remove};
 use crate::error::{Error, Result};
 use crate::extract::Finder;
 use crate::noise::aggregated;
-use crate::outcome::{Failure, Verdict};
+use crate::outcome::{self, FailureKind, Outcome};
 use crate::plan::{Keep, Plan};
 use crate::process::{self, Ending, Finished, Invocation, Limits};
 use crate::text::{Text, command_line};
@@ -28,7 +28,7 @@ pub(crate) struct Evaluator {
     limits: Limits,
 }
 
-/// Why an evaluation has no report.
+/// Why an evaluation has no result.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Halt {
     /// It was stopped on request.
@@ -37,11 +37,11 @@ pub(crate) enum Halt {
     System(Error),
 }
 
-/// What came of an evaluation.
+/// The result of an evaluation.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Report {
+pub(crate) struct Measurement {
     /// The outcome.
-    pub(crate) verdict: Verdict,
+    pub(crate) outcome: Outcome,
     /// How often the program was started because it failed before, and the first time.
     pub(crate) attempts: u32,
     /// The time that all its runs took.
@@ -52,9 +52,9 @@ pub(crate) struct Report {
     pub(crate) stderr: Option<String>,
 }
 
-/// One run of the program, with all there is to see of it.
+/// One run of the program outside of a study, with all there is to see of it.
 #[derive(Debug, Clone)]
-pub struct Look {
+pub struct DryRun {
     /// What was run, as a line for a shell.
     pub command: String,
     /// What it got on standard input.
@@ -66,7 +66,7 @@ pub struct Look {
     /// How it went.
     pub finished: Finished,
     /// What that means.
-    pub verdict: Verdict,
+    pub outcome: Outcome,
 }
 
 impl Evaluator {
@@ -99,18 +99,18 @@ impl Evaluator {
         trial: u64,
         point: &[f64],
         stop: &AtomicBool,
-    ) -> Result<Report, Halt> {
+    ) -> Result<Measurement, Halt> {
         self.evaluate(trial, point, 0, self.plan.repeat, stop)
     }
 
-    /// Evaluates a trial once more.
-    pub(crate) fn again(
+    /// Evaluates a trial again.
+    pub(crate) fn reevaluate(
         &self,
         trial: u64,
         point: &[f64],
         count: u64,
         stop: &AtomicBool,
-    ) -> Result<Report, Halt> {
+    ) -> Result<Measurement, Halt> {
         self.evaluate(trial, point, CONFIRMING + count, 1, stop)
     }
 
@@ -121,9 +121,9 @@ impl Evaluator {
         first: u64,
         repeat: u32,
         stop: &AtomicBool,
-    ) -> Result<Report, Halt> {
-        let mut report = Report {
-            verdict: Verdict::failed(Failure::NotStarted, "not run"),
+    ) -> Result<Measurement, Halt> {
+        let mut measurement = Measurement {
+            outcome: Outcome::failure(FailureKind::NotStarted, "not run"),
             attempts: 0,
             seconds: 0.0,
             values: Vec::new(),
@@ -140,22 +140,23 @@ impl Evaluator {
                 Task { trial, seed: self.seed(trial, first + repetition), point, folder: &name };
             let (value, violation) = loop {
                 tries += 1;
-                report.attempts += 1;
-                let (finished, verdict) = self.run(task, stop).map_err(Halt::System)?;
-                report.seconds += finished.elapsed.as_secs_f64();
+                measurement.attempts += 1;
+                let (finished, outcome) = self.run(task, stop).map_err(Halt::System)?;
+                measurement.seconds += finished.elapsed.as_secs_f64();
                 if finished.ending == Ending::Stopped {
                     self.tidy(task, false);
                     return Err(Halt::Stopped);
                 }
-                self.tidy(task, verdict.is_failure());
-                match verdict {
-                    Verdict::Value { value } => break (Some(value), 0.0),
-                    Verdict::Infeasible { infeasible, value } => break (value, infeasible),
-                    Verdict::Failed { .. } if tries <= self.plan.retries => {}
-                    Verdict::Failed { .. } => {
-                        report.verdict = verdict;
-                        report.stderr = Some(end_of(&finished.stderr));
-                        return Ok(report);
+                self.tidy(task, outcome.is_failure());
+                match outcome {
+                    Outcome::Value(value) => break (Some(value), 0.0),
+                    Outcome::Infeasible { violation, value } => break (value, violation),
+                    Outcome::Failed(failure)
+                        if tries <= self.plan.retries && failure.kind.is_retryable() => {}
+                    Outcome::Failed(_) => {
+                        measurement.outcome = outcome;
+                        measurement.stderr = Some(end_of(&finished.stderr));
+                        return Ok(measurement);
                     }
                 }
             };
@@ -164,34 +165,34 @@ impl Evaluator {
         }
         let value = aggregated(&values, self.plan.aggregate);
         let violation = violations.iter().sum::<f64>() / violations.len() as f64;
-        report.verdict = match value {
-            _ if violation > 0.0 => Verdict::Infeasible { infeasible: violation, value },
-            Some(value) => Verdict::value(value),
-            None => Verdict::failed(Failure::Unparseable, "no value"),
+        measurement.outcome = match value {
+            _ if violation > 0.0 => Outcome::Infeasible { violation, value }.checked(),
+            Some(value) => Outcome::from(value),
+            None => Outcome::failure(FailureKind::Unparseable, "no value"),
         };
         if repeat > 1 {
-            report.values = values;
+            measurement.values = values;
         }
-        Ok(report)
+        Ok(measurement)
     }
 
     /// One run with everything that there is to see of it.
-    pub(crate) fn look(&self, point: &[f64], stop: &AtomicBool) -> Result<Look> {
+    pub(crate) fn dry_run(&self, point: &[f64], stop: &AtomicBool) -> Result<DryRun> {
         let task = Task { trial: 0, seed: self.seed(0, 0), point, folder: "check" };
         let invocation = self.prepare(task)?;
-        let (finished, verdict) = self.judge(task, &invocation, stop);
-        self.tidy(task, verdict.is_failure());
-        Ok(Look {
+        let (finished, outcome) = self.judge(task, &invocation, stop);
+        self.tidy(task, outcome.is_failure());
+        Ok(DryRun {
             command: command_line(&invocation.arguments),
             input: invocation.input,
             environment: invocation.environment,
             folder: invocation.folder,
             finished,
-            verdict,
+            outcome,
         })
     }
 
-    fn run(&self, task: Task<'_>, stop: &AtomicBool) -> Result<(Finished, Verdict)> {
+    fn run(&self, task: Task<'_>, stop: &AtomicBool) -> Result<(Finished, Outcome)> {
         let invocation = self.prepare(task)?;
         Ok(self.judge(task, &invocation, stop))
     }
@@ -207,15 +208,15 @@ impl Evaluator {
         task: Task<'_>,
         invocation: &Invocation,
         stop: &AtomicBool,
-    ) -> (Finished, Verdict) {
+    ) -> (Finished, Outcome) {
         let finished = process::run(invocation, self.limits, stop);
-        let verdict = Verdict::of_ending(&finished.ending)
+        let outcome = outcome::of_ending(&finished.ending)
             .unwrap_or_else(|| self.find(task, &finished).unwrap_or_else(|failure| failure));
-        (finished, verdict)
+        (finished, outcome)
     }
 
     /// The outcome of a run that ended well.
-    fn find(&self, task: Task<'_>, finished: &Finished) -> Result<Verdict, Verdict> {
+    fn find(&self, task: Task<'_>, finished: &Finished) -> Result<Outcome, Outcome> {
         let read = |path: &Text| {
             let path = self.recipe.path(task, path);
             std::fs::read_to_string(&path)
@@ -227,9 +228,9 @@ impl Evaluator {
         }
         let value = self.objective.value(finished, read);
         if violation > 0.0 {
-            return Ok(Verdict::Infeasible { infeasible: violation, value: value.ok() });
+            return Ok(Outcome::Infeasible { violation, value: value.ok() }.checked());
         }
-        Ok(Verdict::value(value?))
+        Ok(Outcome::from(value?))
     }
 
     /// Removes an evaluation's own folder, unless it is to be kept.

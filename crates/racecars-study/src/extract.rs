@@ -1,12 +1,12 @@
 //! Finding the value in what a program left: its output, a file, or the time that it took.
 
 use crate::error::{Error, Result};
-use crate::outcome::{Failure, Verdict};
+use crate::outcome::{FailureKind, Outcome};
 use crate::process::Finished;
 use crate::settings::value::serialized_as_text;
 use crate::text::{Text, Unknown};
 use racecars::Space;
-use regex::Regex;
+use regex_lite::Regex;
 use std::fmt;
 use std::str::FromStr;
 
@@ -20,6 +20,8 @@ use std::str::FromStr;
 /// | `time` | the run time in seconds |
 /// | `stderr`, `stderr:json:..`, `stderr:regex:..` | the same on standard error |
 /// | `file:out.txt`, `file:out.json:json:..`, `file:out.log:regex:..` | the same in a file |
+///
+/// In regular expressions `\d`, `\s` and `\w` stand for ASCII characters.
 ///
 /// ```
 /// use racecars_study::Source;
@@ -172,8 +174,8 @@ impl Finder {
         &self,
         finished: &Finished,
         read: impl Fn(&Text) -> Result<String, String>,
-    ) -> Result<f64, Verdict> {
-        let unparseable = |what: String| Verdict::failed(Failure::Unparseable, what);
+    ) -> Result<f64, Outcome> {
+        let unparseable = |what: String| Outcome::failure(FailureKind::Unparseable, what);
         let value = match &self.source.0 {
             Kind::Time => finished.elapsed.as_secs_f64(),
             Kind::Text { place, how } => {
@@ -191,7 +193,10 @@ impl Finder {
         if value.is_finite() {
             return Ok(value);
         }
-        Err(Verdict::failed(Failure::Nan, format!("the value is {value}, not a finite number")))
+        Err(Outcome::failure(
+            FailureKind::Nan,
+            format!("the value is {value}, not a finite number"),
+        ))
     }
 }
 
@@ -347,7 +352,7 @@ mod tests {
     use crate::process::Ending;
     use std::time::Duration;
 
-    fn find(source: &str, stdout: &str) -> Result<f64, Verdict> {
+    fn find(source: &str, stdout: &str) -> Result<f64, Outcome> {
         let space = Space::cube(1, 0.0, 1.0).unwrap();
         let finished = Finished {
             ending: Ending::Exit(0),
@@ -377,18 +382,18 @@ mod tests {
             assert_eq!(find("last", text), Ok(value), "{text}");
         }
         for (text, kind) in [
-            ("", Failure::Unparseable),
-            ("done.", Failure::Unparseable),
-            ("version v1.2.3", Failure::Unparseable),
-            ("loss nan", Failure::Nan),
-            ("loss -inf", Failure::Nan),
-            ("3 NaN", Failure::Nan),
-            ("nano info", Failure::Unparseable),
+            ("", FailureKind::Unparseable),
+            ("done.", FailureKind::Unparseable),
+            ("version v1.2.3", FailureKind::Unparseable),
+            ("loss nan", FailureKind::Nan),
+            ("loss -inf", FailureKind::Nan),
+            ("3 NaN", FailureKind::Nan),
+            ("nano info", FailureKind::Unparseable),
         ] {
-            let Err(Verdict::Failed { failed, .. }) = find("last", text) else {
+            let Err(Outcome::Failed(failure)) = find("last", text) else {
                 panic!("`{text}` gave a value")
             };
-            assert_eq!(failed, kind, "{text}");
+            assert_eq!(failure.kind, kind, "{text}");
         }
     }
 

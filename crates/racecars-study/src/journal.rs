@@ -7,9 +7,9 @@
 //! cut off.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::outcome::Verdict;
+use crate::outcome::Outcome;
 use crate::plan::{Plan, Sync};
-use racecars::Point;
+use racecars::{Point, StopReason};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::fs::{File, OpenOptions};
@@ -38,9 +38,9 @@ pub enum Event {
     Tell(Tell),
     /// A leading point was evaluated again.
     Repeat(Repeat),
-    /// A session went on with the study.
+    /// A process resumed the study.
     Resume(Resume),
-    /// A session ended.
+    /// A run ended.
     Stop(Stop),
 }
 
@@ -65,8 +65,8 @@ pub struct Ask {
 pub struct Tell {
     /// The trial.
     pub trial: u64,
-    /// What came of it, in the user's sense.
-    pub outcome: Verdict,
+    /// Its outcome, in the user's sense.
+    pub outcome: Outcome,
     /// How often the program was started.
     #[serde(default)]
     pub attempts: u32,
@@ -92,13 +92,13 @@ pub struct Tell {
 pub struct Repeat {
     /// The trial.
     pub trial: u64,
-    /// Its how manyth fresh evaluation this is: 0, 1, ...
+    /// Index of this re-evaluation, from 0.
     #[serde(default)]
     pub number: u64,
     /// The fresh value; none if the evaluation failed.
     pub value: Option<f64>,
-    /// What came of it.
-    pub outcome: Verdict,
+    /// Its outcome.
+    pub outcome: Outcome,
     /// How long it ran.
     #[serde(default)]
     pub seconds: f64,
@@ -110,7 +110,7 @@ pub struct Repeat {
     pub at: u64,
 }
 
-/// A session went on with the study.
+/// A process resumed the study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resume {
     /// When, in milliseconds since 1970.
@@ -124,11 +124,11 @@ pub struct Resume {
     pub jobs: Option<usize>,
 }
 
-/// A session ended.
+/// A run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stop {
     /// Why.
-    pub reason: String,
+    pub reason: StopReason,
     /// When, in milliseconds since 1970.
     #[serde(default)]
     pub at: u64,
@@ -254,7 +254,7 @@ impl Journal {
                 Ok(())
             }
             Err(error) => {
-                // Half a line would be repaired by the next session; better not to leave it.
+                // Half a line would be repaired by the next process; better not to leave it.
                 let _ = self.file.set_len(self.length);
                 Err(self.refused(error))
             }
@@ -269,7 +269,7 @@ impl Journal {
     fn refused(&self, error: io::Error) -> Error {
         let message = format!(
             "cannot write the journal {}: {error}. What was done before is in it; once there is room, \
-             the same command goes on",
+             run the same command again to resume",
             self.path.display()
         );
         Error::new(ErrorKind::System, message)
@@ -335,12 +335,12 @@ impl Drop for Syncer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::Failure;
+    use crate::outcome::FailureKind;
 
     fn tell(trial: u64) -> Tell {
         Tell {
             trial,
-            outcome: Verdict::failed(Failure::Exit, "exit code 3"),
+            outcome: Outcome::failure(FailureKind::Exit, "exit code 3"),
             attempts: 1,
             seconds: 0.5,
             worker: 0,

@@ -1,8 +1,8 @@
 //! Points that were evaluated before a study began: `{"params": {..}, "value": 1.5}`.
 
 use crate::error::{Error, Result};
-use crate::outcome::{Failure, Verdict};
 use crate::point::NamedPoint;
+use racecars::{FailureKind, Outcome};
 use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
 use std::fmt;
@@ -13,31 +13,31 @@ use std::str::FromStr;
 /// (or beside it) `"infeasible": 0.5` with the violation, or `"failed": "why"`.
 ///
 /// ```
-/// use racecars_study::{Known, Verdict};
+/// use racecars_study::{Known, Outcome};
 ///
 /// let known: Known = serde_json::from_str(r#"{"params": {"x": 1}, "value": 2.5}"#).unwrap();
-/// assert_eq!(known.outcome, Verdict::value(2.5));
+/// assert_eq!(known.outcome, Outcome::from(2.5));
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Known {
     /// The point.
     pub point: NamedPoint,
     /// Its outcome.
-    pub outcome: Verdict,
+    pub outcome: Outcome,
 }
 
 /// The outcome that somebody tells: a value, a violation with or without a value, or a failure.
-pub(crate) fn verdict(
+pub(crate) fn outcome(
     value: Option<f64>,
     infeasible: Option<f64>,
     failed: Option<&str>,
-) -> Result<Verdict, &'static str> {
+) -> Result<Outcome, &'static str> {
     match (value, infeasible, failed) {
-        (None, None, Some(why)) => Ok(Verdict::failed(Failure::Reported, why)),
+        (None, None, Some(why)) => Ok(Outcome::failure(FailureKind::Reported, why)),
         (value, Some(infeasible), None) if infeasible > 0.0 && infeasible.is_finite() => {
-            Ok(Verdict::Infeasible { infeasible, value })
+            Ok(Outcome::Infeasible { violation: infeasible, value })
         }
-        (Some(value), Some(0.0) | None, None) if value.is_finite() => Ok(Verdict::value(value)),
+        (Some(value), Some(0.0) | None, None) if value.is_finite() => Ok(Outcome::from(value)),
         _ => {
             Err("tell one of value (a finite number), infeasible (the violation, above 0, with or \
                   without a value) and failed (the reason, without a value)")
@@ -60,9 +60,9 @@ struct Line {
 impl Serialize for Known {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (value, infeasible, failed) = match &self.outcome {
-            Verdict::Value { value } => (Some(*value), None, None),
-            Verdict::Infeasible { infeasible, value } => (*value, Some(*infeasible), None),
-            Verdict::Failed { detail, .. } => (None, None, Some(detail.clone())),
+            Outcome::Value(value) => (Some(*value), None, None),
+            Outcome::Infeasible { violation, value } => (*value, Some(*violation), None),
+            Outcome::Failed(failure) => (None, None, Some(failure.reason.clone())),
         };
         Line { params: self.point.clone(), value, infeasible, failed }.serialize(serializer)
     }
@@ -71,7 +71,7 @@ impl Serialize for Known {
 impl<'de> Deserialize<'de> for Known {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Line { params, value, infeasible, failed } = Line::deserialize(deserializer)?;
-        let outcome = verdict(value, infeasible, failed.as_deref());
+        let outcome = outcome(value, infeasible, failed.as_deref());
         Ok(Known { point: params, outcome: outcome.map_err(serde::de::Error::custom)? })
     }
 }

@@ -1,7 +1,7 @@
 //! Optimizing external programs with racecars: study file, journal, workers, recovery.
 //!
-//! A study is a folder with a journal in it. [`Settings`] say what to run, [`Study::open`] begins a
-//! study or goes on with it, and [`Study::run`] runs the program until the budget is used up.
+//! A study is a folder with a journal in it. [`Settings`] say what to run, [`Study::open`] begins
+//! or resumes a study, and [`Study::run`] runs the program until the budget is used up.
 //!
 //! ```
 //! use racecars_study::{Interrupt, Settings, Study};
@@ -22,17 +22,17 @@
 //! ```
 //!
 //! What is where: [`Parameter`], [`Settings`] and [`Plan`] are what is asked for; `command`, `process`
-//! and `extract` are one run of the program; [`journal`] is what is kept; `desk` is the optimizer with
-//! its journal; `session` is the loop with its workers. What came of it is seen by [`report`], [`watch`]
+//! and `extract` are one run of the program; [`journal`] is what is kept; `search` is the core's
+//! session, `journaled` writes it down, `runner` evaluates on workers. Results are shown by [`report`], [`watch`]
 //! and [`export`], which follow the journal by [`trace`] and touch nothing.
 
 mod command;
-mod desk;
 mod error;
 mod evaluate;
 pub mod export;
 mod extract;
 pub mod journal;
+mod journaled;
 mod known;
 mod lock;
 mod noise;
@@ -45,7 +45,8 @@ pub mod process;
 mod queue;
 mod record;
 pub mod report;
-mod session;
+mod runner;
+mod search;
 mod settings;
 mod study;
 mod summary;
@@ -56,16 +57,15 @@ pub mod watch;
 
 pub use command::{TemplateFile, Variable};
 pub use error::{Error, ErrorKind, Result};
-pub use evaluate::Look;
+pub use evaluate::DryRun;
 pub use extract::Source;
 pub use known::{Known, KnownPoints};
-pub use outcome::{Direction, Failure, Verdict};
 pub use parameter::Parameter;
 pub use plan::{Aggregate, Keep, Plan, Sync};
 pub use point::NamedPoint;
-pub use racecars::Budget;
-pub use record::{Best, Counts};
-pub use session::{Ended, Interrupt, Status};
+pub use racecars::{Budget, Direction, Failure, FailureKind, Outcome, StopReason};
+pub use record::{BestTrial, Totals};
+pub use runner::{Interrupt, Status};
 pub use settings::{AlgorithmSetting, EXAMPLE, Row, Settings, Takes};
 pub use study::{Asked, FOLDER, Study, Told};
-pub use summary::{Chosen, Summary};
+pub use summary::{BestKnown, Chosen, Summary};

@@ -5,7 +5,6 @@
 
 use crate::outcome::Direction;
 use crate::plan::Aggregate;
-use racecars::Optimizer;
 use std::collections::BTreeMap;
 
 /// The mean or median of values; `None` of none.
@@ -23,34 +22,6 @@ pub(crate) fn aggregated(values: &[f64], aggregate: Aggregate) -> Option<f64> {
             // Not the half of a sum, which could overflow; and exact for an odd number.
             Some(low + (high - low) / 2.0)
         }
-    }
-}
-
-/// Which trial was of the optimizer's best point, the last time.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Favourite {
-    trial: Option<u64>,
-}
-
-impl Favourite {
-    /// The optimizer was told of a trial at this point.
-    pub(crate) fn note(&mut self, trial: u64, point: &[f64], optimizer: &dyn Optimizer) {
-        if optimizer.best().is_some_and(|best| best.point == point) {
-            self.trial = Some(trial);
-        }
-    }
-
-    /// Where the algorithm saw noise, and evaluated again what seemed best: the point it recommends, and
-    /// the mean of its fresh values.
-    pub(crate) fn recommended(
-        self,
-        direction: Direction,
-        optimizer: &dyn Optimizer,
-    ) -> Option<(Leader, f64)> {
-        let trial = self.trial.filter(|_| optimizer.portfolio().is_some_and(|it| it.noisy))?;
-        let best = optimizer.best()?;
-        let value = direction.turn(best.rank.value()?);
-        Some((Leader { trial, value, point: best.point.to_vec() }, value))
     }
 }
 
@@ -82,9 +53,9 @@ impl Leaders {
 
     /// Enters a feasible trial, if it leads. Of equal values the earlier leads.
     pub(crate) fn enter(&mut self, trial: u64, value: f64, point: &[f64]) {
-        let ours = self.direction.turn(value);
+        let ours = self.direction.signed(value);
         let is_ahead = |leader: &Leader| {
-            let theirs = self.direction.turn(leader.value);
+            let theirs = self.direction.signed(leader.value);
             theirs.total_cmp(&ours).then(leader.trial.cmp(&trial)).is_lt()
         };
         let place = self.leaders.partition_point(is_ahead);
@@ -121,7 +92,7 @@ impl Leaders {
             let failures = fresh().count() - values.len();
             Some((failures, leader, aggregated(&values, aggregate)?))
         });
-        let rank = |value: f64| self.direction.turn(value);
+        let rank = |value: f64| self.direction.signed(value);
         judged
             .min_by(|a, b| a.0.min(1).cmp(&b.0.min(1)).then(rank(a.2).total_cmp(&rank(b.2))))
             .map(|(_, leader, value)| (leader, value))

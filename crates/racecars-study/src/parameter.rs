@@ -289,7 +289,7 @@ mod tests {
         assert!(error("x=").contains("none of low:high"));
         assert!(error("x=1:0").contains("parameter `x`: low 1 is not below high 0"));
         assert!(error("x=0:1:lag").contains("`lag` is neither log nor step"));
-        assert!(error("x=0:1:log").contains("not positive, as a log scale needs"));
+        assert!(error("x=0:1:log").contains("not positive, as a log scale requires"));
         assert!(error("n=1..2.5").contains("not two integers"));
         assert!(error("n=0..10:step=3").contains("not a whole number of steps"));
         assert!(error("w[0]=0:1").contains("`0` is not a length"));

@@ -2,25 +2,25 @@
 
 use crate::journal::{Repeat, Tell};
 use crate::noise::{Leader, Leaders};
-use crate::outcome::{Direction, Verdict};
+use crate::outcome::{Direction, Outcome};
 use crate::plan::{Aggregate, Plan};
 use racecars::Rank;
 
 /// The best trial so far.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Best {
+pub struct BestTrial {
     /// The trial.
     pub trial: u64,
     /// Its outcome: a value, or infeasible while nothing feasible is known.
-    pub verdict: Verdict,
+    pub outcome: Outcome,
     /// The encoded point.
     pub point: Vec<f64>,
     rank: Rank,
 }
 
-/// What has been counted over all sessions.
+/// Counts over all runs of a study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct Totals {
     /// Points proposed.
     pub asked: u64,
     /// Outcomes in the journal.
@@ -43,8 +43,8 @@ pub(crate) struct Record {
     direction: Direction,
     aggregate: Aggregate,
     repeat: u32,
-    pub(crate) counts: Counts,
-    pub(crate) best: Option<Best>,
+    pub(crate) counts: Totals,
+    pub(crate) best: Option<BestTrial>,
     pub(crate) leaders: Leaders,
 }
 
@@ -54,7 +54,7 @@ impl Record {
             direction: plan.direction,
             aggregate: plan.aggregate,
             repeat: plan.repeat,
-            counts: Counts::default(),
+            counts: Totals::default(),
             best: None,
             leaders: Leaders::new(plan.direction, plan.leaders),
         }
@@ -65,19 +65,19 @@ impl Record {
         let counts = &mut self.counts;
         counts.told += 1;
         match &tell.outcome {
-            Verdict::Value { value } => self.leaders.enter(tell.trial, *value, point),
-            Verdict::Infeasible { .. } => counts.infeasible += 1,
-            Verdict::Failed { .. } => counts.failures += 1,
+            Outcome::Value(value) => self.leaders.enter(tell.trial, *value, point),
+            Outcome::Infeasible { .. } => counts.infeasible += 1,
+            Outcome::Failed(_) => counts.failures += 1,
         }
         counts.retries += u64::from(tell.attempts.saturating_sub(self.repeat));
-        let rank = tell.outcome.outcome(self.direction).rank();
+        let rank = tell.outcome.rank_in(self.direction);
         // Of equals the earlier is best, whichever ended first.
         let is_best =
             self.best.as_ref().is_none_or(|best| (rank, tell.trial) < (best.rank, best.trial));
         if is_best && !rank.is_failure() {
             counts.best_at = counts.told;
-            let (trial, verdict) = (tell.trial, tell.outcome.clone());
-            self.best = Some(Best { trial, verdict, point: point.to_vec(), rank });
+            let (trial, outcome) = (tell.trial, tell.outcome.clone());
+            self.best = Some(BestTrial { trial, outcome, point: point.to_vec(), rank });
         }
     }
 

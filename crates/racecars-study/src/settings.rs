@@ -200,7 +200,7 @@ impl Settings {
         let mut set = Vec::new();
         let setting = |name: &str, text: String| AlgorithmSetting { name: name.to_string(), text };
         if let Some(algorithm) = &mut self.algorithm {
-            set.extend(algorithm.given().into_iter().map(|(name, text)| setting(name, text)));
+            set.extend(algorithm.given().into_iter().map(|given| setting(given.name, given.text)));
             if let Ok(bare) = algorithm.name().parse() {
                 *algorithm = bare;
             }

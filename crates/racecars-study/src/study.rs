@@ -1,19 +1,20 @@
-//! A study: open it, run it, or ask and tell by hand.
+//! A study: open it, run it, or ask and tell from outside.
 
 use crate::command::Task;
-use crate::desk::Desk;
 use crate::error::{Error, ErrorKind, Result};
-use crate::evaluate::{Evaluator, Look};
+use crate::evaluate::{DryRun, Evaluator};
 use crate::journal::{self, Tell};
-use crate::known::verdict;
+use crate::journaled::JournaledSearch;
+use crate::known;
 use crate::lock::Lock;
 use crate::orphans;
-use crate::outcome::Verdict;
 use crate::plan::{Plan, now};
-use crate::record::{Best, Counts};
-use crate::session::{self, Ended, Interrupt, Status};
+use crate::record::{BestTrial, Totals};
+use crate::runner::{self, Interrupt, Status};
+use crate::search::{Search, Step};
 use crate::settings::Settings;
-use crate::summary::{Chosen, Summary};
+use crate::summary::{BestKnown, Chosen, Summary};
+use racecars::{Outcome, StopReason};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -28,12 +29,13 @@ const MOMENT: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A study that is open: its folder is locked until this is dropped.
+#[derive(Debug)]
 pub struct Study {
-    desk: Desk,
+    search: JournaledSearch,
     evaluator: Option<Evaluator>,
 }
 
-/// A point to be evaluated by hand.
+/// A point to be evaluated outside of racecars.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Asked {
     /// Its number, to tell the outcome with.
@@ -47,7 +49,7 @@ pub struct Asked {
     pub command: Option<String>,
 }
 
-/// An outcome that is told by hand: a value, a violation, or a failure.
+/// An outcome that is told from outside: a value, a violation, or a failure.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Told {
@@ -64,33 +66,34 @@ pub struct Told {
 }
 
 impl Study {
-    /// Opens the study in `folder` to run it, or begins one there. Programs that a killed session
+    /// Opens the study in `folder` to run it, or begins one there. Programs that a killed process
     /// left running are ended. `base` is the folder that commands are relative to.
     pub fn open(folder: &Path, settings: &Settings, base: &Path) -> Result<Study> {
         let (folder, lock) = enter(folder, MOMENT)?;
         orphans::kill(&folder);
         let mut evaluator = None;
-        let mut desk = Desk::open(&folder, lock, |old| {
+        let mut search = JournaledSearch::open(&folder, lock, |old| {
             let plan = Plan::new(settings, base, old)?;
             // A command that cannot be right is refused before there is a study.
             evaluator = Some(Evaluator::new(&plan, &folder)?);
             Ok(plan)
         })?;
-        if desk.is_resumed() {
-            desk.resume()?;
+        if search.is_resumed() {
+            search.note_resumed()?;
         }
-        Ok(Study { desk, evaluator })
+        Ok(Study { search, evaluator })
     }
 
-    /// Opens the study in `folder` to ask and tell by hand, or begins one there; it needs no command.
-    pub fn open_by_hand(folder: &Path, settings: &Settings, base: &Path) -> Result<Study> {
+    /// Opens the study in `folder` to ask for points and tell outcomes, or begins one there; it needs no
+    /// command.
+    pub fn open_to_ask(folder: &Path, settings: &Settings, base: &Path) -> Result<Study> {
         let (folder, lock) = enter(folder, PATIENCE)?;
-        let desk = Desk::open(&folder, lock, |old| Plan::new(settings, base, old))?;
-        let evaluator = match desk.plan().command.is_empty() {
+        let search = JournaledSearch::open(&folder, lock, |old| Plan::new(settings, base, old))?;
+        let evaluator = match search.plan().command.is_empty() {
             true => None,
-            false => Some(Evaluator::new(desk.plan(), &folder)?),
+            false => Some(Evaluator::new(search.plan(), &folder)?),
         };
-        Ok(Study { desk, evaluator })
+        Ok(Study { search, evaluator })
     }
 
     /// Moves the journal in `folder` aside, so that a study begins afresh there; returns where to.
@@ -114,7 +117,7 @@ impl Study {
         settings: &Settings,
         base: &Path,
         stop: &AtomicBool,
-    ) -> Result<(Plan, Look)> {
+    ) -> Result<(Plan, DryRun)> {
         let old = journal::plan(&folder.join(journal::FILE))?;
         let plan = Plan::new(settings, base, old.as_ref())?;
         if let Some(old) = &old {
@@ -123,45 +126,41 @@ impl Study {
         let folder = std::path::absolute(folder)
             .map_err(|error| Error::system("find the folder", folder, error))?;
         let evaluator = Evaluator::new(&plan, &folder)?;
-        let mut optimizer = plan.algorithm.optimizer(&plan.space, Some(plan.budget), plan.seed)?;
-        let point = match plan.start.first() {
-            Some(point) => point.encode(&plan.space)?,
-            None => {
-                let first = optimizer.ask();
-                let first = first.ok_or_else(|| Error::setting("the space has no points"))?;
-                first.point().to_vec()
-            }
+        let mut search = Search::new(&plan)?;
+        let Step::Asked(trial) = search.step()? else {
+            return Err(Error::setting("the space has no points"));
         };
-        let look = evaluator.look(&point, stop)?;
-        Ok((plan, look))
+        let point = search.point(trial).map_err(Error::setting)?;
+        let dry_run = evaluator.dry_run(point, stop)?;
+        Ok((plan, dry_run))
     }
 
     /// The settings.
     pub fn plan(&self) -> &Plan {
-        self.desk.plan()
+        self.search.plan()
     }
 
     /// The folder.
     pub fn folder(&self) -> &Path {
-        self.desk.folder()
+        self.search.folder()
     }
 
-    /// Whether the study was begun by an earlier session.
+    /// Whether the study was begun by an earlier process.
     pub fn is_resumed(&self) -> bool {
-        self.desk.is_resumed()
+        self.search.is_resumed()
     }
 
     /// What has been counted so far.
-    pub fn counts(&self) -> Counts {
-        self.desk.record().counts
+    pub fn totals(&self) -> Totals {
+        self.search.record().counts
     }
 
     /// The best trial so far.
-    pub fn best(&self) -> Option<&Best> {
-        self.desk.record().best.as_ref()
+    pub fn best(&self) -> Option<&BestTrial> {
+        self.search.record().best.as_ref()
     }
 
-    /// Runs the study until its budget is used up or something else ends the session, and writes
+    /// Runs the study until its budget is used up or another rule stops it, and writes
     /// `best.json`. `observe` sees how it goes, after each evaluation and now and then.
     pub fn run(
         &mut self,
@@ -173,34 +172,34 @@ impl Study {
             return Err(Error::setting("the study has no command to run"));
         };
         let (ended, first_failure) =
-            session::run(&mut self.desk, evaluator, interrupt, observe, start)?;
-        self.desk.stop(ended.name())?;
+            runner::run(&mut self.search, evaluator, interrupt, observe, start)?;
+        self.search.note_stopped(ended)?;
         let summary = self.summary(ended, start.elapsed());
         summary.write(self.folder())?;
         match (ended, first_failure) {
-            (Ended::FirstFailures, Some(failure)) => {
+            (StopReason::FirstFailures, Some(failure)) => {
                 Err(Error::new(ErrorKind::FirstFailures, failure))
             }
             _ => Ok(summary),
         }
     }
 
-    fn summary(&self, ended: Ended, elapsed: Duration) -> Summary {
-        let record = self.desk.record();
+    fn summary(&self, ended: StopReason, elapsed: Duration) -> Summary {
+        let record = self.search.record();
         let chosen = |trial: u64, value: Option<f64>, infeasible: Option<f64>, point: &[f64]| {
-            let params = serde_json::to_value(self.desk.view(point)).unwrap_or_default();
+            let params = serde_json::to_value(self.search.view(point)).unwrap_or_default();
             let command =
                 self.evaluator.as_ref().map(|evaluator| self.paste(evaluator, trial, point));
             Chosen { trial, value, infeasible, params, command }
         };
         let best = record.best.as_ref().map(|best| {
-            let (value, infeasible) = match &best.verdict {
-                Verdict::Infeasible { infeasible, value } => (*value, Some(*infeasible)),
-                verdict => (verdict.feasible_value(), None),
+            let (value, infeasible) = match &best.outcome {
+                Outcome::Infeasible { violation, value } => (*value, Some(*violation)),
+                outcome => (outcome.value(), None),
             };
             chosen(best.trial, value, infeasible, &best.point)
         });
-        let leader = self.desk.recommended();
+        let leader = self.search.recommended();
         let recommended = (leader.as_ref())
             .map(|(leader, value)| chosen(leader.trial, Some(*value), None, &leader.point));
         // The last word is whose files are laid out.
@@ -212,7 +211,7 @@ impl Study {
             let _ = evaluator.recipe().make_best(task);
         }
         Summary {
-            stop: ended.name(),
+            stop: ended,
             evaluations: record.counts.told,
             budget: self.plan().budget,
             failures: record.counts.failures,
@@ -225,7 +224,11 @@ impl Study {
             seed: self.plan().seed,
             best,
             recommended,
-            portfolio: self.desk.portfolio(),
+            best_known: self.search.best_known().map(|(point, value)| {
+                let params = serde_json::to_value(self.search.view(point)).unwrap_or_default();
+                BestKnown { value, params }
+            }),
+            portfolio: self.search.portfolio(),
         }
     }
 
@@ -237,14 +240,9 @@ impl Study {
     /// Proposes up to `count` points; fewer if the budget, the space or the lookahead is used up.
     pub fn ask(&mut self, count: usize) -> Result<Vec<Asked>> {
         let mut asked = Vec::new();
-        while asked.len() < count {
-            if !self.desk.may_ask() {
-                if self.desk.tell_next()? {
-                    continue;
-                }
-                break;
-            }
-            let Some(trial) = self.desk.ask()? else { break };
+        while asked.len() < count
+            && let Step::Asked(trial) = self.search.step()?
+        {
             asked.extend(self.asked(trial));
         }
         Ok(asked)
@@ -252,15 +250,15 @@ impl Study {
 
     /// The points that were proposed and whose outcome has not been told.
     pub fn pending(&self) -> Vec<Asked> {
-        self.desk.pending().into_iter().filter_map(|trial| self.asked(trial)).collect()
+        self.search.pending().into_iter().filter_map(|trial| self.asked(trial)).collect()
     }
 
     fn asked(&self, trial: u64) -> Option<Asked> {
-        let point = self.desk.point(trial)?;
+        let point = self.search.point(trial)?;
         let evaluator = self.evaluator.as_ref();
         Some(Asked {
             trial,
-            params: serde_json::to_value(self.desk.view(point)).unwrap_or_default(),
+            params: serde_json::to_value(self.search.view(point)).unwrap_or_default(),
             seed: evaluator.map_or(trial, |evaluator| evaluator.seed(trial, 0)),
             command: evaluator.map(|evaluator| self.paste(evaluator, trial, point)),
         })
@@ -269,9 +267,9 @@ impl Study {
     /// Tells the outcome of a point.
     pub fn tell(&mut self, told: &Told) -> Result<()> {
         let trial = told.trial.ok_or_else(|| Error::setting("`trial` is missing"))?;
-        let outcome = verdict(told.value, told.infeasible, told.failed.as_deref())
+        let outcome = known::outcome(told.value, told.infeasible, told.failed.as_deref())
             .map_err(|what| Error::setting(format!("trial {trial}: {what}")))?;
-        self.desk.tell(&Tell {
+        self.search.tell(&Tell {
             trial,
             outcome,
             attempts: 1,

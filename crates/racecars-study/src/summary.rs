@@ -1,17 +1,17 @@
-//! What comes out of a session, and `best.json`.
+//! The result of a run of a study, and `best.json`.
 
 use crate::error::{Error, Result};
 use crate::outcome::Direction;
-use racecars::Portfolio;
+use racecars::{Portfolio, StopReason};
 use serde::Serialize;
 use std::path::Path;
 
-/// What came out of a session; the counts are over all sessions of the study.
+/// The result of a run; the counts are over all runs of the study.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Why the session ended.
-    pub stop: &'static str,
+    /// Why the run ended.
+    pub stop: StopReason,
     /// The evaluations done.
     pub evaluations: u64,
     /// The evaluations planned.
@@ -24,7 +24,7 @@ pub struct Summary {
     pub retries: u64,
     /// The evaluations of leading points at the end.
     pub repeats: u64,
-    /// How long the session took.
+    /// How long the run took.
     pub seconds: f64,
     /// Which way is better.
     pub direction: Direction,
@@ -37,9 +37,21 @@ pub struct Summary {
     /// The trial that is best by fresh values, where leading points were evaluated again; its value is
     /// what these come to.
     pub recommended: Option<Chosen>,
+    /// The best of the points that were known before the study, if no trial is better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best_known: Option<BestKnown>,
     /// What each member of a portfolio did, and why, where the algorithm is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub portfolio: Option<Portfolio>,
+}
+
+/// A point that was known before the study, and is better than all its trials.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BestKnown {
+    /// Its value.
+    pub value: f64,
+    /// The values of the parameters, by name.
+    pub params: serde_json::Value,
 }
 
 /// A trial worth showing.

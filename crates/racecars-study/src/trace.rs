@@ -8,7 +8,6 @@
 mod params;
 
 use crate::journal::{FILE, Repeat, Resume, Stop, Tell};
-use crate::outcome::Failure;
 use crate::plan::Plan;
 use racecars::Space;
 use serde::Deserialize;
@@ -27,9 +26,9 @@ pub enum Event<'a> {
     Tell(Tell),
     /// A leading point was evaluated again.
     Repeat(Repeat),
-    /// A session ended.
+    /// A run ended.
     Stop(Stop),
-    /// A session went on with the study.
+    /// A process resumed the study.
     Resume(Resume),
 }
 
@@ -49,21 +48,8 @@ pub struct Ask<'a> {
     pub at: u64,
 }
 
-/// A kind of failure, as the journal spells it.
-pub fn kind(failure: Failure) -> &'static str {
-    match failure {
-        Failure::Exit => "exit",
-        Failure::Signal => "signal",
-        Failure::Timeout => "timeout",
-        Failure::Unparseable => "unparseable",
-        Failure::Nan => "nan",
-        Failure::Memory => "memory",
-        Failure::NotStarted => "not-started",
-        Failure::Reported => "reported",
-    }
-}
-
 /// Reads a journal, now and again.
+#[derive(Debug)]
 pub struct Reader {
     path: PathBuf,
     file: BufReader<File>,

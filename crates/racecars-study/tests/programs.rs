@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Lab, is_running};
-use racecars_study::ErrorKind;
+use racecars_study::{ErrorKind, StopReason};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -40,7 +40,7 @@ fn a_python_script_with_json_in_and_out() {
     assert_eq!(summary.failures, 0);
     assert!(best.value.unwrap() > 1.5, "{best:?}");
     let tells = lab.tells();
-    let most = tells.values().map(|tell| tell.outcome.feasible_value().unwrap());
+    let most = tells.values().map(|tell| tell.outcome.value().unwrap());
     assert_eq!(most.fold(f64::MIN, f64::max), best.value.unwrap());
 }
 
@@ -52,16 +52,19 @@ fn a_c_program_and_its_run_time() {
         "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n\
          int main(int n, char **a) { usleep(atoi(a[1]) * 1000); printf(\"%g\\n\", atof(a[1])); }",
     );
-    let settings = "command = './sim {ms}'\nminimize = 'time'\nbudget = 12\njobs = 1\n\
-                    [parameters]\nms = '5,60,120'";
+    let settings = "command = './sim {ms}'\nminimize = 'time'\nbudget = 12\njobs = 3\n\
+                    [parameters]\nms = '5,1500,3000'";
     let summary = lab.run(settings).unwrap();
-    assert_eq!((summary.stop, summary.evaluations), ("exhausted", 3));
+    assert_eq!((summary.stop, summary.evaluations), (StopReason::Exhausted, 3));
     let best = summary.best.unwrap();
     assert_eq!(best.params, json!({"ms": 5}));
-    assert!((0.005..0.06).contains(&best.value.unwrap()));
+    assert!((0.005..1.5).contains(&best.value.unwrap()));
 }
 
 const ONE: &str = "budget = 1\njobs = 1\n[parameters]\nx = '0:1'";
+
+/// Programs that are to be ended would run longer than this; others not, on the busiest machine.
+const LONG: Duration = Duration::from_secs(90);
 
 /// The outcome of a program that is run once by a shell, with more settings.
 fn outcome_of(script: &str, more: &str) -> (serde_json::Value, Duration, String) {
@@ -77,7 +80,7 @@ fn outcome_of(script: &str, more: &str) -> (serde_json::Value, Duration, String)
 fn a_hanging_program_is_ended() {
     let (outcome, elapsed, message) = outcome_of("sleep 98.7651", "timeout = '300ms'");
     assert_eq!(outcome["failed"], "timeout");
-    assert!((Duration::from_millis(300)..Duration::from_secs(3)).contains(&elapsed));
+    assert!((Duration::from_millis(300)..LONG).contains(&elapsed));
     assert!(!is_running("98.7651"));
     assert!(message.contains("over the time limit"), "{message}");
 }
@@ -87,7 +90,7 @@ fn one_that_ignores_sigterm_is_killed_with_all_its_children() {
     let script = "trap '' TERM\nsleep 98.7652 &\nwhile true; do sleep 98.7653; done";
     let (outcome, elapsed, _) = outcome_of(script, "timeout = '200ms'");
     assert_eq!(outcome["failed"], "timeout");
-    assert!(elapsed < Duration::from_secs(5));
+    assert!(elapsed < LONG);
     assert!(!is_running("98.7652") && !is_running("98.7653"));
 }
 
@@ -107,7 +110,7 @@ fn sigterm_comes_first_so_that_a_program_can_tidy_up() {
 fn a_grandchild_does_not_survive() {
     let (outcome, elapsed, _) = outcome_of("(sleep 98.7655 &) \necho 5", "");
     assert_eq!(outcome, json!({"value": 5.0}));
-    assert!(elapsed < Duration::from_secs(3));
+    assert!(elapsed < LONG);
     assert!(!is_running("98.7655"));
 }
 
@@ -220,8 +223,7 @@ fn a_shell_quotes_values() {
                     m = '$HOME;ls,ab'";
     let summary = lab.run(settings).unwrap();
     assert_eq!(summary.best.unwrap().value, Some(3.0));
-    let values: Vec<_> =
-        lab.tells().values().map(|t| t.outcome.feasible_value().unwrap()).collect();
+    let values: Vec<_> = lab.tells().values().map(|t| t.outcome.value().unwrap()).collect();
     assert!(values.contains(&9.0), "{values:?}");
 }
 
@@ -300,7 +302,7 @@ fn repetitions_are_averaged_and_each_has_its_seed() {
     lab.run(settings).unwrap();
     let tells = lab.tells();
     assert_eq!(tells[&0].values, [1.0, 2.0, 3.0]);
-    assert_eq!(tells[&1].outcome.feasible_value(), Some(5.0));
+    assert_eq!(tells[&1].outcome.value(), Some(5.0));
     let seeds = std::fs::read_to_string(lab.path().join("seeds")).unwrap();
     let different: std::collections::BTreeSet<&str> = seeds.lines().collect();
     assert_eq!(different.len(), 6);

@@ -1,4 +1,4 @@
-//! A loop of one's own, saved to a file and taken up again: run it several times,
+//! A custom ask/tell loop that saves its state to a file. Run it several times to resume:
 //! `cargo run --release --example ask_tell -p racecars`.
 
 use racecars::{Algorithm, Outcome, Space, load};
@@ -25,6 +25,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{} told, best {:?} at {point}", optimizer.told(), best.rank.value());
     }
     std::fs::write(&file, optimizer.save())?;
-    println!("the state is in {}", file.display());
+    println!("saved to {}", file.display());
     Ok(())
 }

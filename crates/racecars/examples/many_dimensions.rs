@@ -1,4 +1,5 @@
-//! Minimizes a bumpy function of 500 coordinates: `cargo run --release --example many_dimensions -p racecars`.
+//! Minimizes a multimodal function of 500 coordinates:
+//! `cargo run --release --example many_dimensions -p racecars`.
 
 use racecars::{Flow, Space, minimize};
 

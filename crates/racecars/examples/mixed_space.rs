@@ -1,4 +1,4 @@
-//! A space of reals, integers and categories, read from TOML, with an objective that sometimes fails;
+//! A space of reals, integers and categories from TOML, with an objective that sometimes fails, evaluated
 //! on threads: `cargo run --release --example mixed_space -p racecars`.
 
 use racecars::{Outcome, Point, Space, Workers, minimize};
@@ -23,7 +23,7 @@ type = "categorical"
 choices = ["relu", "tanh", "gelu"]
 "#;
 
-/// Stands for training a network.
+/// A stand-in for training a network.
 fn loss(point: Point<'_>) -> racecars::Result<Outcome> {
     let (rate, layers) = (point.real("rate")?, point.integer("layers")?);
     if rate > 0.05 && layers > 6 {

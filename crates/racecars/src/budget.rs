@@ -1,5 +1,6 @@
-//! A budget as users give it: a number of evaluations, or a multiple of the dimension.
+//! An evaluation budget: a number of evaluations, or a multiple of the dimension.
 
+use crate::error::{Error, Result};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::str::FromStr;
@@ -21,7 +22,7 @@ pub enum Budget {
 }
 
 impl Budget {
-    /// The number of evaluations in this dimension.
+    /// The number of evaluations in a space of this dimension.
     pub fn evaluations(self, dimension: usize) -> u64 {
         match self {
             Budget::Evaluations(evaluations) => evaluations,
@@ -31,10 +32,10 @@ impl Budget {
 }
 
 impl FromStr for Budget {
-    type Err = String;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "not a positive number such as 5000, 1e5 or 30n".to_string();
+    fn from_str(text: &str) -> Result<Self> {
+        let wrong = || Error::setting("not a positive number such as 5000, 1e5 or 30n");
         let (number, per_dimension) = match text.strip_suffix('n') {
             Some(number) => (number, true),
             None => (text, false),
@@ -46,16 +47,16 @@ impl FromStr for Budget {
         match per_dimension {
             true => Ok(Budget::PerDimension(number)),
             false if number.fract() == 0.0 => Ok(Budget::Evaluations(number as u64)),
-            false => Err("not a whole number of evaluations".to_string()),
+            false => Err(Error::setting("not a whole number of evaluations")),
         }
     }
 }
 
-/// From a number, or a text such as `"30n"`.
+/// Deserializes from a number, or from a string such as `"30n"`.
 impl<'de> Deserialize<'de> for Budget {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        #[serde(untagged, expecting = "a number or a text")]
+        #[serde(untagged, expecting = "a number or a string")]
         enum Given {
             Integer(i64),
             Real(f64),
@@ -84,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn budgets_are_numbers_or_multiples_of_the_dimension() {
+    fn a_budget_is_a_number_or_a_multiple_of_the_dimension() {
         let evaluations = |text: &str| text.parse::<Budget>().map(|budget| budget.evaluations(50));
         assert_eq!(evaluations("5000"), Ok(5000));
         assert_eq!(evaluations("1e5"), Ok(100_000));

@@ -1,11 +1,13 @@
-//! The library's one error: opaque, with a kind to branch on and a message that names what was
-//! wrong, where, and what is allowed.
+//! The library's error type: opaque, with a kind to match on and a message that names the field, the
+//! value and what is allowed.
 
 use std::fmt;
+use std::sync::Arc;
 
-/// What went wrong in a call to this library.
+/// The error of all calls to this library.
 ///
-/// The message is for people; programs branch on [`Error::kind`].
+/// The message is for people; programs match on [`Error::kind`]. An error that wraps another one returns
+/// it as its [`source`](std::error::Error::source).
 ///
 /// ```
 /// use racecars::{ErrorKind, Space};
@@ -14,34 +16,41 @@ use std::fmt;
 /// assert_eq!(error.kind(), ErrorKind::Space);
 /// assert_eq!(error.to_string(), "coordinate `x`: low 3 is not below high 1");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
+#[derive(Debug, Clone)]
 pub struct Error {
     kind: ErrorKind,
     message: String,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
 /// The kinds of [`Error`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A search space that cannot be searched.
+    /// A space that cannot be searched.
     Space,
-    /// A point that does not belong to the space, or a name that the space does not have.
+    /// A point outside of the space, or an unknown coordinate name.
     Point,
-    /// An algorithm's setting outside its range.
+    /// A setting outside of its range, or an algorithm that does not take the space.
     Setting,
-    /// A candidate told twice.
+    /// A setting that the algorithm does not have.
+    UnknownSetting,
+    /// A candidate or trial was told twice.
     Repeated,
-    /// A candidate that was never asked.
+    /// A candidate or trial was told that was never asked.
     Unasked,
-    /// Saved bytes that are damaged, foreign or of another version.
+    /// Saved bytes are damaged, of another version, or not from this library.
     Saved,
 }
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl fmt::Display) -> Self {
-        Error { kind, message: message.to_string() }
+        Error { kind, message: message.to_string(), source: None }
+    }
+
+    /// This error, caused by another.
+    pub(crate) fn caused_by(self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Error { source: Some(Arc::new(source)), ..self }
     }
 
     pub(crate) fn space(message: impl fmt::Display) -> Self {
@@ -60,11 +69,32 @@ impl Error {
         Error::new(ErrorKind::Saved, message)
     }
 
-    /// What kind of error this is.
+    /// The kind of this error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 }
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as &(dyn std::error::Error + 'static))
+    }
+}
+
+/// Errors are equal if their kinds and messages are equal.
+impl PartialEq for Error {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind, &self.message) == (other.kind, &other.message)
+    }
+}
+
+impl Eq for Error {}
 
 /// The library's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

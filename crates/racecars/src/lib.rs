@@ -1,12 +1,16 @@
 //! # racecars
 //!
-//! Black-box optimization for functions that have no gradient, many coordinates, jumps, and a price
-//! per call. The method is RACE-CARS: keep a few good and some bad points, learn at random a box that
-//! holds a good one and no bad one, draw the next point from it, and now and then shrink the search
-//! region around the best. A step costs about as much as copying a point, so it works in hundreds to
-//! millions of dimensions; coordinates may be continuous, integer, categorical, or any mix.
+//! Black-box optimization of functions without gradients, in many dimensions, with discontinuities and
+//! expensive evaluations. Coordinates are continuous, integer, categorical, or any mix.
 //!
-//! ## In a few lines
+//! The default algorithm is [`auto`](Auto), a portfolio: a few dozen evaluations tell whether coordinates
+//! interact and whether the objective is multimodal, and it then runs RACE-CARS, CMA-ES, or one after the
+//! other. [RACE-CARS](RaceCars) keeps a few good and some bad points, learns a random box that contains a
+//! good point and no bad one, samples the next point from it, and shrinks the search region around the
+//! best point. A step costs about as much as copying a point, so it works in hundreds to millions of
+//! dimensions. [`Algorithm`] lists all algorithms.
+//!
+//! ## Quick start
 //!
 //! ```
 //! use racecars::{Space, minimize};
@@ -21,10 +25,10 @@
 //! # Ok::<(), racecars::Error>(())
 //! ```
 //!
-//! ## Mixed spaces, by name
+//! ## Mixed spaces
 //!
-//! A [`Space`] has named coordinates ([`Domain`] lists the kinds) and arrays of them; the objective
-//! gets a [`Point`] and reads it by name. Spaces are built in code or read from JSON or TOML.
+//! A [`Space`] has named coordinates and arrays of them; [`Domain`] lists the kinds. The objective gets
+//! a [`Point`] and reads it by name. Spaces are built in code or read from JSON or TOML.
 //!
 //! ```
 //! use racecars::{Domain, Space, minimize};
@@ -44,10 +48,10 @@
 //! # Ok::<(), racecars::Error>(())
 //! ```
 //!
-//! ## On threads
+//! ## Parallel evaluation
 //!
-//! [`Run::run_on`] evaluates in parallel: asynchronously, or deterministically, when the result is
-//! the same on any number of threads. [`Workers`] states the promise.
+//! [`Run::run_on`] evaluates in parallel: asynchronously, or deterministically with the same result on
+//! any number of threads. See [`Workers`].
 //!
 //! ```
 //! use racecars::{Space, Workers, minimize};
@@ -62,12 +66,12 @@
 //! # Ok::<(), racecars::Error>(())
 //! ```
 //!
-//! ## Your own loop
+//! ## Ask and tell
 //!
-//! An [`Optimizer`] is a state machine: [`ask`](Optimizer::ask) for a candidate, evaluate it wherever
-//! you like, [`tell`](Optimizer::tell) the [`Outcome`]. Any number may be out, told in any order, or
-//! never. Its state [saves](Optimizer::save) to bytes and [loads](load); a restored run goes on to
-//! the bit.
+//! An [`Optimizer`] is a state machine: [`ask`](Optimizer::ask) for a candidate, evaluate it anywhere,
+//! [`tell`](Optimizer::tell) its [`Outcome`]. Any number of candidates may be pending. They may be told
+//! in any order, or never. The state is [saved](Optimizer::save) as bytes and [loaded](load); a restored
+//! run continues bit for bit. A [`Session`] adds stop rules, history and deterministic order.
 //!
 //! ```
 //! use racecars::{Algorithm, Candidate, Optimizer, Outcome, Space, load};
@@ -75,7 +79,7 @@
 //! let space = Space::builder().real("x", 0.0, 1.0).integer("n", 1, 10).build()?;
 //! let mut optimizer = Algorithm::race_cars().optimizer(&space, Some(100), 1)?;
 //!
-//! // What is known already:
+//! // A point that was evaluated before:
 //! let known = space.encode([("x", 0.5.into()), ("n", 3.into())])?;
 //! optimizer.tell(Candidate::known(known), Outcome::from(0.25))?;
 //!
@@ -95,22 +99,25 @@
 //! # Ok::<(), racecars::Error>(())
 //! ```
 //!
-//! ## What is promised
+//! ## Guarantees
 //!
-//! - The same seed gives the same run, on one thread and in deterministic mode on any number.
-//! - NaN, infinities, panics and errors are failed evaluations: counted, reported, never best.
-//! - No point is proposed twice where coordinates are discrete; a space that is used up is reported.
-//! - Bad input gets an [`Error`] that says what was wrong, where, and what is allowed.
+//! - The same seed gives the same run, on one thread and in deterministic mode on any number of threads.
+//! - NaN, infinities, panics and errors are failed evaluations: counted, reported, never the best.
+//! - In spaces with discrete coordinates no point is proposed twice, unless the objective is known to be
+//!   noisy. An exhausted space is reported.
+//! - Invalid input gets an [`Error`] that names the field, the value and what is allowed.
 
 mod budget;
 mod classify;
 mod error;
+mod linalg;
 pub mod optimizers;
 mod outcome;
 pub mod portfolio;
 pub mod random;
 pub mod run;
 mod sample;
+pub mod session;
 pub mod space;
 
 pub use budget::Budget;
@@ -119,18 +126,18 @@ pub use optimizers::cma_es::{CmaEs, Restarts};
 pub use optimizers::differential_evolution::{DifferentialEvolution, LShade};
 pub use optimizers::embedding::{Embedding, SequentialEmbedding};
 pub use optimizers::quasi_random::QuasiRandom;
-pub use optimizers::racos::{Classification, RaceCars, Replacing};
+pub use optimizers::racos::{Classification, RaceCars, Replacing, Shrinking};
 pub use optimizers::random_search::RandomSearch;
 pub use optimizers::zo_adam::ZoAdam;
 pub use optimizers::{
-    Algorithm, Best, Candidate, Decision, MemberAccount, Optimizer, Portfolio, Setting,
-    ShrunkRegion, load,
+    Algorithm, Best, Candidate, Decision, GivenSetting, MemberAccount, Optimizer, Portfolio,
+    Setting, ShrunkRegion, load,
 };
-pub use outcome::{Outcome, Rank};
+pub use outcome::{Direction, Failure, FailureKind, Outcome, Rank};
 pub use portfolio::auto::{Auto, Noise};
 pub use portfolio::relay::{Legs, Relay};
-pub use run::{
-    Cancel, Direction, Flow, History, Progress, Run, Solution, StopReason, Workers, maximize,
-    minimize,
+pub use run::{Cancel, Flow, Progress, Run, Solution, Workers, maximize, minimize};
+pub use session::{
+    Counts, Evaluation, History, Next, Order, Session, StopReason, StopRules, Trial,
 };
 pub use space::{Axis, Domain, Interval, Point, Scale, Space, SpaceBuilder, Value, Values};

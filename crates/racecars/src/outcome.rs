@@ -1,55 +1,214 @@
-//! What came of an evaluation, and the one order in which outcomes are ranked.
+//! Outcomes of evaluations, the direction of optimization, and the order in which outcomes are ranked.
 //!
-//! Finite values come first, by value; then infeasible points, by violation; then evaluations that
-//! failed or timed out. NaN and infinities are failures, so they never win.
+//! Finite values come first, by value; then infeasible points, by violation; then failed evaluations.
+//! NaN and infinities are failures, so they are never the best.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::cmp::Ordering;
 use std::fmt;
 
-/// What came of evaluating one candidate. Smaller values are better.
+/// Whether smaller or larger values are better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// Smaller values are better.
+    #[default]
+    Minimize,
+    /// Larger values are better.
+    Maximize,
+}
+
+impl Direction {
+    /// Converts a value between the user's direction and the optimizers', which minimize: negates it when
+    /// maximizing. Its own inverse.
+    #[inline]
+    pub fn signed(self, value: f64) -> f64 {
+        match self {
+            Direction::Minimize => value,
+            Direction::Maximize => -value,
+        }
+    }
+}
+
+/// The result of evaluating one candidate. Optimizers minimize: smaller values are better.
 ///
-/// Objectives rarely build one by hand: an `f64`, an `Option<f64>` (`None` is a failure) and a
-/// `Result<f64, E>` convert.
+/// Objectives rarely construct one: `f64`, `Option<f64>` (`None` is a failure) and `Result<f64, E>`
+/// convert.
 ///
 /// ```
-/// use racecars::Outcome;
+/// use racecars::{FailureKind, Outcome};
 ///
 /// assert_eq!(Outcome::from(1.5).value(), Some(1.5));
 /// assert!(Outcome::from(f64::NAN).is_failure());
-/// assert!(Outcome::from(f64::NEG_INFINITY).is_failure());
+/// let killed = Outcome::failure(FailureKind::Signal, "killed by signal 9");
+/// assert_eq!(killed.to_string(), "failed: killed by signal 9");
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
+///
+/// # As JSON
+///
+/// `{"value":1.5}`, `{"infeasible":0.5}` (the violation), `{"infeasible":0.5,"value":1.5}`, or
+/// `{"failed":"exit","detail":"exit code 3"}`. JSON has neither NaN nor infinities, so a value or
+/// violation that is not finite is written as a failure.
+#[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// The objective's value. Build it with `Outcome::from(value)`, which turns NaN and infinities
-    /// into failures.
+    /// The objective's value. Use `Outcome::from(value)`, which converts NaN and infinities to failures.
     Value(f64),
-    /// The point breaks a constraint, by this much (positive and finite; less is better).
-    Infeasible(f64),
-    /// The evaluation failed, for this reason.
-    Failed(String),
-    /// The evaluation took longer than allowed.
-    TimedOut,
+    /// The point violates a constraint.
+    Infeasible {
+        /// The amount of violation: finite and not negative, smaller is better.
+        violation: f64,
+        /// The objective's value, if it was evaluated.
+        value: Option<f64>,
+    },
+    /// The evaluation failed.
+    Failed(Failure),
 }
 
-impl Outcome {
-    /// A point that breaks a constraint by `violation`; NaN, infinite and negative amounts are
-    /// failures.
-    pub fn infeasible(violation: f64) -> Self {
-        if violation.is_finite() && violation >= 0.0 {
-            Outcome::Infeasible(violation)
-        } else {
-            Outcome::Failed(format!("a constraint was violated by {violation}"))
+/// Why an evaluation failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Failure {
+    /// The kind, for programs.
+    pub kind: FailureKind,
+    /// The reason, for people.
+    pub reason: String,
+}
+
+impl Failure {
+    /// A failure of this kind with this reason.
+    pub fn new(kind: FailureKind, reason: impl fmt::Display) -> Self {
+        Failure { kind, reason: reason.to_string() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "failed: {}", self.reason)
+    }
+}
+
+/// The kinds of [`Failure`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// A program ended with an exit code other than 0.
+    Exit,
+    /// A program was ended by a signal.
+    Signal,
+    /// The evaluation took longer than allowed.
+    Timeout,
+    /// No value was found in what a program printed.
+    Unparseable,
+    /// The value is not a finite number.
+    Nan,
+    /// A program used more memory than allowed.
+    Memory,
+    /// A program could not be started.
+    NotStarted,
+    /// Reported as failed by the evaluator, without details.
+    Reported,
+    /// The objective returned an error, raised an exception or panicked.
+    Error,
+    /// The worker that evaluated it died or cannot be reached.
+    Lost,
+}
+
+impl FailureKind {
+    /// All kinds.
+    pub const ALL: &[FailureKind] = &[
+        FailureKind::Exit,
+        FailureKind::Signal,
+        FailureKind::Timeout,
+        FailureKind::Unparseable,
+        FailureKind::Nan,
+        FailureKind::Memory,
+        FailureKind::NotStarted,
+        FailureKind::Reported,
+        FailureKind::Error,
+        FailureKind::Lost,
+    ];
+
+    /// The name in JSON: `exit`, `not-started`, ...
+    pub fn name(self) -> &'static str {
+        match self {
+            FailureKind::Exit => "exit",
+            FailureKind::Signal => "signal",
+            FailureKind::Timeout => "timeout",
+            FailureKind::Unparseable => "unparseable",
+            FailureKind::Nan => "nan",
+            FailureKind::Memory => "memory",
+            FailureKind::NotStarted => "not-started",
+            FailureKind::Reported => "reported",
+            FailureKind::Error => "error",
+            FailureKind::Lost => "lost",
         }
     }
 
-    /// A failed evaluation, with its reason.
-    pub fn failed(reason: impl fmt::Display) -> Self {
-        Outcome::Failed(reason.to_string())
+    /// Whether another attempt may succeed; drivers retry only then. False for NaN and infinities, where
+    /// the evaluation itself succeeded, and for reported failures.
+    pub fn is_retryable(self) -> bool {
+        !matches!(self, FailureKind::Nan | FailureKind::Reported)
+    }
+}
+
+impl fmt::Display for FailureKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FailureKind::Exit => "exit code",
+            FailureKind::Signal => "signal",
+            FailureKind::Timeout => "timeout",
+            FailureKind::Unparseable => "unparseable output",
+            FailureKind::Nan => "not a finite number",
+            FailureKind::Memory => "memory limit",
+            FailureKind::NotStarted => "not started",
+            FailureKind::Reported => "reported",
+            FailureKind::Error => "error",
+            FailureKind::Lost => "worker lost",
+        })
+    }
+}
+
+impl Outcome {
+    /// A point that violates a constraint by `violation`. NaN, infinite and negative amounts are
+    /// failures.
+    pub fn infeasible(violation: f64) -> Self {
+        Outcome::Infeasible { violation, value: None }.checked()
     }
 
-    /// The objective's value, if the evaluation gave one.
+    /// A failed evaluation of kind [`FailureKind::Error`].
+    pub fn failed(reason: impl fmt::Display) -> Self {
+        Outcome::failure(FailureKind::Error, reason)
+    }
+
+    /// A failed evaluation of this kind.
+    pub fn failure(kind: FailureKind, reason: impl fmt::Display) -> Self {
+        Outcome::Failed(Failure::new(kind, reason))
+    }
+
+    /// Converts invalid numbers to a failure: a value that is not finite, or a violation that is negative
+    /// or not finite. A value next to a violation is dropped if it is not finite.
+    #[inline]
+    pub fn checked(self) -> Self {
+        match self {
+            Outcome::Value(value) if !value.is_finite() => Outcome::failure(
+                FailureKind::Nan,
+                format!("the value is {value}, not a finite number"),
+            ),
+            Outcome::Infeasible { violation, .. } if !(0.0..f64::INFINITY).contains(&violation) => {
+                Outcome::failure(
+                    FailureKind::Nan,
+                    format!("the violation is {violation}, not a finite number from 0 up"),
+                )
+            }
+            Outcome::Infeasible { violation, value } => {
+                Outcome::Infeasible { violation, value: value.filter(|value| value.is_finite()) }
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// The value of a feasible point.
     pub fn value(&self) -> Option<f64> {
         match self {
             Outcome::Value(value) if value.is_finite() => Some(*value),
@@ -57,26 +216,65 @@ impl Outcome {
         }
     }
 
-    /// Whether the evaluation failed or timed out (an infeasible point is no failure).
+    /// The failure of a [`Outcome::Failed`]. See [`Outcome::is_failure`], which includes values that are
+    /// not finite.
+    pub fn as_failure(&self) -> Option<&Failure> {
+        match self {
+            Outcome::Failed(failure) => Some(failure),
+            _ => None,
+        }
+    }
+
+    /// Whether the evaluation failed. NaN is a failure, an infeasible point is not.
+    #[inline]
     pub fn is_failure(&self) -> bool {
         self.rank().is_failure()
     }
 
-    /// This outcome of a function to be maximized, as one of a function to be minimized.
-    pub fn negated(self) -> Self {
+    /// Whether the evaluation failed and another attempt may succeed: see
+    /// [`FailureKind::is_retryable`].
+    pub fn is_retryable(&self) -> bool {
+        self.as_failure().is_some_and(|failure| failure.kind.is_retryable())
+    }
+
+    /// Converts an outcome between the user's direction and the optimizers', which minimize: see
+    /// [`Direction::signed`]. Its own inverse.
+    #[inline]
+    pub fn signed(self, direction: Direction) -> Self {
         match self {
-            Outcome::Value(value) => Outcome::Value(-value),
-            other => other,
+            Outcome::Value(value) => Outcome::Value(direction.signed(value)),
+            Outcome::Infeasible { violation, value } => {
+                Outcome::Infeasible { violation, value: value.map(|value| direction.signed(value)) }
+            }
+            failed => failed,
         }
     }
 
-    /// Where this outcome stands in the order; smaller is better.
+    /// The rank of an outcome whose value is in the user's direction.
+    pub fn rank_in(&self, direction: Direction) -> Rank {
+        match self {
+            Outcome::Value(value) => Outcome::Value(direction.signed(*value)).rank(),
+            other => other.rank(),
+        }
+    }
+
+    /// An outcome of this rank.
+    pub(crate) fn of_rank(rank: Rank) -> Self {
+        match (rank.value(), rank.violation()) {
+            (Some(value), _) => Outcome::Value(value),
+            (_, Some(violation)) => Outcome::infeasible(violation),
+            _ => Outcome::failed("the evaluation failed"),
+        }
+    }
+
+    /// The rank of this outcome; smaller is better.
+    #[inline]
     pub fn rank(&self) -> Rank {
         match self {
             Outcome::Value(value) if value.is_finite() => {
                 Rank { class: Class::Feasible, amount: *value }
             }
-            Outcome::Infeasible(violation) if violation.is_finite() => {
+            Outcome::Infeasible { violation, .. } if (0.0..f64::INFINITY).contains(violation) => {
                 Rank { class: Class::Infeasible, amount: *violation }
             }
             _ => Rank::FAILURE,
@@ -88,20 +286,16 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Outcome::Value(value) => write!(f, "{value}"),
-            Outcome::Infeasible(violation) => write!(f, "infeasible by {violation}"),
-            Outcome::Failed(reason) => write!(f, "failed: {reason}"),
-            Outcome::TimedOut => write!(f, "timed out"),
+            Outcome::Infeasible { violation, .. } => write!(f, "infeasible by {violation}"),
+            Outcome::Failed(failure) => write!(f, "{failure}"),
         }
     }
 }
 
 impl From<f64> for Outcome {
+    #[inline]
     fn from(value: f64) -> Self {
-        if value.is_finite() {
-            Outcome::Value(value)
-        } else {
-            Outcome::Failed(format!("the objective returned {value}"))
-        }
+        Outcome::Value(value).checked()
     }
 }
 
@@ -117,7 +311,73 @@ impl<E: fmt::Display> From<Result<f64, E>> for Outcome {
     }
 }
 
-/// An outcome's place in the order: total, small to copy, smaller is better.
+/// The serialized form of an [`Outcome`].
+#[derive(Serialize, Deserialize)]
+struct OutcomeForm<'a> {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failed: Option<FailureKind>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    detail: Option<std::borrow::Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    infeasible: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    value: Option<f64>,
+}
+
+impl Serialize for Outcome {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let checked;
+        let (mut failed, mut detail, mut infeasible, mut value) = (None, None, None, None);
+        let outcome = if self.is_failure() && self.as_failure().is_none() {
+            checked = self.clone().checked();
+            &checked
+        } else {
+            self
+        };
+        match outcome {
+            Outcome::Value(number) => value = Some(*number),
+            Outcome::Infeasible { violation, value: number } => {
+                infeasible = Some(*violation);
+                value = number.filter(|number| number.is_finite());
+            }
+            Outcome::Failed(failure) => {
+                failed = Some(failure.kind);
+                detail = Some(failure.reason.as_str().into());
+            }
+        }
+        if serializer.is_human_readable() {
+            OutcomeForm { failed, detail, infeasible, value }.serialize(serializer)
+        } else {
+            // Formats without field names need all fields.
+            (failed, detail, infeasible, value).serialize(serializer)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Outcome {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let OutcomeForm { failed, detail, infeasible, value } = if deserializer.is_human_readable()
+        {
+            OutcomeForm::deserialize(deserializer)?
+        } else {
+            let (failed, detail, infeasible, value) = Deserialize::deserialize(deserializer)?;
+            OutcomeForm { failed, detail, infeasible, value }
+        };
+        match (failed, infeasible, value) {
+            // The reason is optional in files.
+            (Some(kind), _, _) => Ok(Outcome::failure(kind, detail.unwrap_or_default())),
+            (None, Some(violation), value) => {
+                Ok(Outcome::Infeasible { violation, value }.checked())
+            }
+            (None, None, Some(value)) => Ok(Outcome::from(value)),
+            (None, None, None) => {
+                Err(D::Error::custom("an outcome has one of `value`, `infeasible` and `failed`"))
+            }
+        }
+    }
+}
+
+/// The rank of an outcome: a total order in which smaller is better.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Rank {
     class: Class,
@@ -132,7 +392,7 @@ enum Class {
 }
 
 impl Rank {
-    /// The rank of every failed evaluation: behind all others.
+    /// The rank of all failed evaluations: after all others.
     pub const FAILURE: Rank = Rank { class: Class::Failure, amount: 0.0 };
 
     /// Whether this is the rank of a failed evaluation.
@@ -141,19 +401,19 @@ impl Rank {
         self.class == Class::Failure
     }
 
-    /// The objective's value, where there is one.
+    /// The objective's value, if the point is feasible.
     #[inline]
     pub fn value(self) -> Option<f64> {
         (self.class == Class::Feasible).then_some(self.amount)
     }
 
-    /// By how much the point breaks a constraint, where it does.
+    /// The violation, if the point is infeasible.
     #[inline]
     pub fn violation(self) -> Option<f64> {
         (self.class == Class::Infeasible).then_some(self.amount)
     }
 
-    /// Whether an outcome can have this rank, which a damaged save may not.
+    /// Checks the invariants of a deserialized rank.
     pub(crate) fn is_sound(self) -> bool {
         self.amount.is_finite()
     }
@@ -191,11 +451,12 @@ impl PartialOrd for Rank {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn values_come_before_infeasible_points_before_failures() {
         let mut outcomes = [
-            Outcome::TimedOut,
+            Outcome::failure(FailureKind::Timeout, "late"),
             Outcome::infeasible(2.0),
             Outcome::Value(f64::NAN),
             Outcome::from(5.0),
@@ -206,7 +467,55 @@ mod tests {
         outcomes.sort_by_key(Outcome::rank);
         let values: Vec<_> = outcomes.iter().map(Outcome::value).collect();
         assert_eq!(values[..2], [Some(-5.0), Some(5.0)]);
-        assert_eq!(outcomes[2..4], [Outcome::Infeasible(0.5), Outcome::Infeasible(2.0)]);
+        assert_eq!(outcomes[2..4], [Outcome::infeasible(0.5), Outcome::infeasible(2.0)]);
         assert!(outcomes[4..].iter().all(Outcome::is_failure));
+    }
+
+    #[test]
+    fn outcomes_have_this_json_form() {
+        let cases = [
+            (Outcome::from(1.25), r#"{"value":1.25}"#),
+            (Outcome::infeasible(0.5), r#"{"infeasible":0.5}"#),
+            (
+                Outcome::Infeasible { violation: 0.5, value: Some(1.25) },
+                r#"{"infeasible":0.5,"value":1.25}"#,
+            ),
+            (
+                Outcome::failure(FailureKind::NotStarted, "gone"),
+                r#"{"failed":"not-started","detail":"gone"}"#,
+            ),
+        ];
+        for (outcome, text) in cases {
+            assert_eq!(serde_json::to_string(&outcome).unwrap(), text);
+            assert_eq!(serde_json::from_str::<Outcome>(text).unwrap(), outcome);
+        }
+        assert!(serde_json::from_str::<Outcome>("{}").is_err());
+        for kind in FailureKind::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
+        }
+    }
+
+    fn outcome() -> impl Strategy<Value = Outcome> {
+        let kind = prop::sample::select(FailureKind::ALL);
+        prop_oneof![
+            any::<f64>().prop_map(Outcome::Value),
+            (any::<f64>(), any::<Option<f64>>())
+                .prop_map(|(violation, value)| Outcome::Infeasible { violation, value }),
+            (kind, "\\PC{0,9}").prop_map(|(kind, reason)| Outcome::failure(kind, reason)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn every_outcome_survives_a_round_trip(outcome in outcome()) {
+            let checked = outcome.clone().checked();
+            let json = serde_json::to_string(&outcome).unwrap();
+            prop_assert_eq!(&serde_json::from_str::<Outcome>(&json).unwrap(), &checked, "{}", json);
+            let bytes = postcard::to_stdvec(&outcome).unwrap();
+            prop_assert_eq!(&postcard::from_bytes::<Outcome>(&bytes).unwrap(), &checked);
+            prop_assert_eq!(outcome.rank(), checked.rank());
+            let twice = checked.clone().signed(Direction::Maximize).signed(Direction::Maximize);
+            prop_assert_eq!(twice, checked);
+        }
     }
 }

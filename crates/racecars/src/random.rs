@@ -1,6 +1,5 @@
-//! Random numbers. The generator is xoshiro256++; the few lines that turn its bits into uniform
-//! numbers, bounded integers and normals are our own, so that a seed means the same run in every
-//! version of this library.
+//! Random numbers. The generator is xoshiro256++. Its conversion to uniform numbers, bounded integers and
+//! normal numbers is our own, so that a seed gives the same run in every version of this library.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -23,17 +22,17 @@ pub struct Random {
 }
 
 impl Random {
-    /// A generator that is a function of `seed` alone.
+    /// A generator seeded with `seed`.
     pub fn new(seed: u64) -> Self {
         Random { generator: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
 
-    /// A generator for the `stream`-th of several independent uses of one seed.
+    /// One of several independent generators of the same seed, selected by `stream`.
     pub fn stream(seed: u64, stream: u64) -> Self {
         Random::new(mix(seed ^ mix(stream.wrapping_add(1))))
     }
 
-    /// Whether the generator moves: not so if a damaged save left its state all zeros.
+    /// Whether the state is not all zeros, as in a damaged save: such a generator only returns zeros.
     pub(crate) fn is_alive(&self) -> bool {
         let mut next = self.clone();
         (0..8).any(|_| next.bits() != 0)
@@ -93,15 +92,15 @@ impl Random {
         out.iter_mut().for_each(|x| *x = self.normal_by(ziggurat));
     }
 
-    /// One draw in a hundred falls outside its layer's core and takes more than a product.
+    /// About 1 % of the draws fall outside of their layer's core and take more than a product.
     #[inline]
     fn normal_by(&mut self, Ziggurat { edges, heights }: &Ziggurat) -> f64 {
         loop {
             let bits = self.bits();
-            // The layer's eight bits are none of the 53 of the place in it.
+            // The 8 bits of the layer and the 53 bits of the position do not overlap.
             let layer = (bits & 0xff) as usize;
-            let place = (bits >> 11) as f64 * (2.0 / (1u64 << 53) as f64) - 1.0;
-            let x = place * edges[layer];
+            let position = (bits >> 11) as f64 * (2.0 / (1u64 << 53) as f64) - 1.0;
+            let x = position * edges[layer];
             if x.abs() < edges[layer + 1] {
                 return x;
             }
@@ -132,8 +131,8 @@ impl Random {
 /// The normal density cut into 256 layers of equal area (Marsaglia and Tsang, "The ziggurat method
 /// for generating random variables", 2000), one side of it, unscaled: exp(-x²/2).
 struct Ziggurat {
-    /// How far each layer reaches, from the lowest up; the lowest, with the tail swept into it,
-    /// further than [`Ziggurat::TAIL`].
+    /// The width of each layer, from the lowest up. The lowest includes the area of the tail, so it is
+    /// wider than [`Ziggurat::TAIL`].
     edges: [f64; Ziggurat::LAYERS + 1],
     /// The density at the edges.
     heights: [f64; Ziggurat::LAYERS + 1],
@@ -143,7 +142,7 @@ static ZIGGURAT: LazyLock<Ziggurat> = LazyLock::new(Ziggurat::new);
 
 impl Ziggurat {
     const LAYERS: usize = 256;
-    /// Where the tail begins, and the area of a layer: the pair with which the top comes out at 0.
+    /// Where the tail begins, and the area of a layer: the pair for which the top layer ends at 0.
     const TAIL: f64 = 3.654_152_885_361_009;
     const AREA: f64 = 0.004_928_673_233_974_655;
 
@@ -160,7 +159,7 @@ impl Ziggurat {
     }
 }
 
-/// SplitMix64's finalizer: a bijection of 64 bits that scatters them well.
+/// SplitMix64's finalizer: a bijection of 64 bits with good avalanche.
 #[inline]
 pub(crate) fn mix(mut z: u64) -> u64 {
     z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -169,8 +168,8 @@ pub(crate) fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A keyed bijection of `0..count`, evaluated at one place in constant time and memory: a Feistel
-/// network on the next even number of bits, walked until it falls inside.
+/// A keyed permutation of `0..count`, evaluated at one index in constant time and memory: a Feistel
+/// network on the next even number of bits, iterated until the result is in range (cycle walking).
 pub(crate) fn permuted(index: u64, count: u64, key: u64) -> u64 {
     debug_assert!(index < count);
     if count <= 1 {
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn normals_are_normal_in_the_middle_and_in_the_tails() {
+    fn normal_numbers_follow_the_normal_distribution() {
         let mut numbers = vec![0.0; 4_000_000];
         Random::new(2).fill_normal(&mut numbers);
         let count = numbers.len() as f64;
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn one_at_a_time_is_the_same_as_many() {
+    fn single_draws_equal_filled_ones() {
         let (mut one, mut many, mut out) = (Random::new(5), Random::new(5), [0.0; 1000]);
         many.fill_normal(&mut out);
         assert!(out.iter().all(|x| *x == one.normal()));
@@ -269,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn permuted_is_a_bijection_for_every_count() {
+    fn permuted_is_a_permutation_for_every_count() {
         for count in 1..=70 {
             for key in 0..5 {
                 let mut seen: Vec<u64> = (0..count).map(|i| permuted(i, count, key)).collect();

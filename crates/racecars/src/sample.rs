@@ -1,4 +1,4 @@
-//! An evaluated point, as optimizers keep it.
+//! An evaluated point, as optimizers store it.
 
 use crate::outcome::Rank;
 use crate::space::Space;
@@ -14,7 +14,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Whether a saved sample is an evaluated point of this space.
+    /// Checks the invariants of a deserialized sample.
     pub(crate) fn is_sound(&self, space: &Space) -> bool {
         space.check(&self.point).is_ok()
             && self.key == space.key(&self.point)

@@ -1,25 +1,28 @@
-//! In the long run, asking and telling allocate nothing: points go round in the same buffers.
+//! In steady state, asking and telling allocate nothing: buffers of points are reused.
 #![allow(unsafe_code, clippy::unwrap_used)]
 
-use racecars::{Algorithm, Candidate, Optimizer, Outcome, Space};
+use racecars::{
+    Algorithm, Candidate, Direction, Next, Optimizer, Order, Outcome, Session, Space, Trial,
+};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::time::Duration;
 
-/// The system's allocator, counting what each thread asks of it.
-struct Counting;
+/// The system allocator, with a count of allocations per thread.
+struct CountingAllocator;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
 fn count_one() {
-    // Fails only while the thread ends.
+    // Fails only while the thread is being destroyed.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
-// SAFETY: every call is passed on to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
+// SAFETY: every call is forwarded unchanged to the system allocator.
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count_one();
         unsafe { System.alloc(layout) }
@@ -36,13 +39,13 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn allocations() -> u64 {
     ALLOCATIONS.with(Cell::get)
 }
 
-/// Keeps `workers` candidates out: whenever one is told, the next is asked.
+/// Keeps `workers` candidates pending: whenever one is told, the next is asked.
 fn run(optimizer: &mut dyn Optimizer, out: &mut VecDeque<Candidate>, workers: usize, steps: usize) {
     for _ in 0..steps {
         while out.len() < workers {
@@ -61,7 +64,7 @@ fn assert_steady(algorithm: &Algorithm, workers: usize) {
     run(&mut *optimizer, &mut out, workers, 2000);
     let before = allocations();
     run(&mut *optimizer, &mut out, workers, 5000);
-    assert_eq!(allocations() - before, 0, "{algorithm}, {workers} candidates out");
+    assert_eq!(allocations() - before, 0, "{algorithm}, {workers} pending candidates");
 }
 
 #[test]
@@ -87,8 +90,40 @@ fn steady_random_search_allocates_nothing() {
 }
 
 #[test]
-fn many_candidates_out_allocate_nothing_either() {
+fn many_pending_candidates_allocate_nothing() {
     assert_steady(&Algorithm::sracos(), 8);
     assert_steady(&Algorithm::race_cars(), 8);
     assert_steady(&Algorithm::random(), 8);
+}
+
+fn run_session(session: &mut Session, out: &mut VecDeque<Trial>, workers: usize, steps: usize) {
+    for _ in 0..steps {
+        while out.len() < workers
+            && let Next::Evaluate(trial) = session.next(Duration::ZERO).unwrap()
+        {
+            out.push_back(trial);
+        }
+        let trial = out.pop_front().unwrap();
+        let value: f64 = trial.point().iter().map(|x| x * x).sum();
+        session.tell(trial, value).unwrap();
+    }
+}
+
+#[test]
+fn a_steady_session_allocates_nothing() {
+    let space = Space::cube(500, -1.0, 1.0).unwrap();
+    for (order, workers) in
+        [(Order::AsTheyCome, 1), (Order::AsTheyCome, 8), (Order::InOrder { lookahead: 8 }, 8)]
+    {
+        let optimizer = Algorithm::race_cars().optimizer(&space, Some(7000), 1).unwrap();
+        let mut session = Session::new(optimizer, Direction::Maximize);
+        session.set_order(order).unwrap();
+        let mut out = VecDeque::with_capacity(workers);
+        run_session(&mut session, &mut out, workers, 2000);
+        let (before, improvements) = (allocations(), session.history().improvements().len());
+        run_session(&mut session, &mut out, workers, 5000);
+        // Only the history grows, by doubling.
+        let grown = session.history().improvements().len().ilog2() - improvements.ilog2();
+        assert!(allocations() - before <= u64::from(grown) + 1, "{order:?}");
+    }
 }

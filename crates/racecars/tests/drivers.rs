@@ -103,7 +103,7 @@ fn every_stop_rule_stops_and_is_named() {
     cancel.cancel();
     assert_eq!(
         stop(minimize(&space).cancel(&cancel).run(sphere).unwrap()),
-        (StopReason::Cancelled, 0)
+        (StopReason::Interrupted, 0)
     );
 
     let tiny = Space::builder().boolean("a").categorical("b", ["x", "y", "z"]).build().unwrap();
@@ -132,6 +132,29 @@ fn panics_and_nan_are_failed_evaluations() {
         assert!(value.is_finite() && value >= 0.0);
         assert!(!solution.is_all_failed());
     }
+}
+
+#[test]
+fn failures_are_retried_but_not_what_came_back_as_nan() {
+    let calls = AtomicU64::new(0);
+    // Fails twice at each point.
+    let flaky = |point: Point<'_>| match calls.fetch_add(1, Ordering::Relaxed) % 3 {
+        2 => Ok(sphere(point)),
+        _ => Err("no licence"),
+    };
+    let solution = minimize(&cube()).budget(50).retries(2).run(flaky).unwrap();
+    assert_eq!((solution.evaluations(), solution.failures()), (50, 0));
+    assert_eq!(calls.swap(0, Ordering::Relaxed), 150);
+    let workers = Workers::deterministic(1);
+    let too_few = minimize(&cube()).budget(60).retries(1).run_on(workers, flaky).unwrap();
+    assert!(too_few.failures() > 0 && too_few.evaluations() == 60);
+    calls.store(0, Ordering::Relaxed);
+    let nan = |_: Point<'_>| {
+        calls.fetch_add(1, Ordering::Relaxed);
+        f64::NAN
+    };
+    let solution = minimize(&cube()).budget(20).retries(5).run(nan).unwrap();
+    assert_eq!((solution.failures(), calls.load(Ordering::Relaxed)), (20, 20));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Settings at the ends of what is allowed, and just beyond.
+//! Settings at the bounds of their ranges, and just outside.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -20,7 +20,7 @@ fn spaces() -> Vec<Space> {
     builders.into_iter().map(|builder| builder.build().unwrap()).collect()
 }
 
-/// Runs `steps` evaluations and checks every point asked.
+/// Runs `steps` evaluations and checks every point. Returns the best value.
 fn run(algorithm: &Algorithm, space: &Space, steps: u64) -> f64 {
     let mut optimizer = algorithm.optimizer(space, Some(steps), 1).unwrap();
     for _ in 0..steps {
@@ -32,7 +32,7 @@ fn run(algorithm: &Algorithm, space: &Space, steps: u64) -> f64 {
     optimizer.best().unwrap().rank.value().unwrap()
 }
 
-/// The three algorithms that learn, with these settings.
+/// RACE-CARS, SRACOS and RACOS with these settings.
 fn family(settings: Classification) -> [Algorithm; 3] {
     [
         Algorithm::RaceCars(RaceCars::default().classification(settings)),
@@ -42,7 +42,7 @@ fn family(settings: Classification) -> [Algorithm; 3] {
 }
 
 #[test]
-fn every_extreme_of_the_classification_works() {
+fn all_extreme_settings_of_the_classification_work() {
     for space in spaces() {
         for (training_size, positive_size) in [(2, 1), (3, 2), (40, 39), (40, 1)] {
             for uncertain in [1, space.dimension()] {
@@ -68,7 +68,7 @@ fn every_extreme_of_the_classification_works() {
 }
 
 #[test]
-fn thousands_of_shrinks_at_any_rate_leave_points_of_the_space() {
+fn points_are_in_the_space_after_thousands_of_shrinks() {
     for space in spaces() {
         for gamma in [f64::MIN_POSITIVE, 1e-9, 0.5, 0.999, 1.0 - f64::EPSILON / 2.0] {
             for exploitation in [0.99, 1.0] {
@@ -103,7 +103,7 @@ fn the_region_after_k_shrinks_is_gamma_to_the_k_of_the_space() {
 }
 
 #[test]
-fn settings_beyond_the_extremes_are_refused_by_name() {
+fn errors_name_the_setting_out_of_range() {
     let space = Space::cube(3, 0.0, 1.0).unwrap();
     let refused = |algorithm: Algorithm, what: &str| {
         let Err(error) = algorithm.optimizer(&space, None, 1) else {
@@ -139,7 +139,7 @@ fn settings_beyond_the_extremes_are_refused_by_name() {
     }
 }
 
-/// All numbers of a run scale with the space, if by a power of two: no size of range is special.
+/// All coordinates of a run scale with the space, exactly if by a power of two.
 #[test]
 fn a_run_does_not_depend_on_the_unit_of_measure() {
     for replacing in [Replacing::Worst, Replacing::Random, Replacing::Farthest] {
@@ -166,8 +166,8 @@ fn a_run_does_not_depend_on_the_unit_of_measure() {
 }
 
 #[test]
-fn extreme_settings_still_find_the_bottom_of_a_bowl() {
-    // Learning from two points is enough in one dimension.
+fn extreme_settings_still_minimize_a_bowl() {
+    // A training set of two points is enough in one dimension.
     let space = Space::cube(1, -1.0, 1.0).unwrap();
     let settings = Classification::default().training_size(2);
     for algorithm in family(settings) {
@@ -176,9 +176,9 @@ fn extreme_settings_still_find_the_bottom_of_a_bowl() {
     }
 }
 
-/// Reals of which draws give one number only, beside two discrete values: soon all have been asked.
+/// The reals are so narrow that draws give one or two numbers, so all points are soon asked.
 #[test]
-fn a_real_of_a_single_number_neither_hangs_nor_leaves_the_space() {
+fn extremely_narrow_reals_neither_hang_nor_leave_the_space() {
     let spaces = [
         Space::builder().real("low", 0.0, 5e-324).boolean("b"),
         Space::builder().log_real("same", 1e300, 1e300 + 1e285).boolean("b"),

@@ -1,6 +1,6 @@
-//! Arbitrary and damaged input never panics, and what is accepted works.
+//! Arbitrary and damaged input never panics, and accepted input works.
 //!
-//! `PROPTEST_CASES=100000 cargo test --release --test fuzz` looks longer.
+//! `PROPTEST_CASES=100000 cargo test --release --test fuzz` runs more cases.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -9,11 +9,13 @@ use common::bowl;
 use common::strategies::{config, space};
 use proptest::prelude::*;
 use racecars::random::Random;
-use racecars::{Algorithm, Candidate, ErrorKind, Optimizer, Outcome, Rank, Space, load};
+use racecars::{
+    Algorithm, Candidate, ErrorKind, FailureKind, Optimizer, Outcome, Rank, Space, load,
+};
 
-/// A space that was accepted can be searched by every algorithm that takes it.
+/// Asserts that a space can be searched by every algorithm that takes it.
 fn assert_searchable(space: &Space) {
-    // Large spaces work as well, but take their time.
+    // Large spaces are slow.
     if space.dimension() > 500 {
         return;
     }
@@ -29,7 +31,7 @@ fn assert_searchable(space: &Space) {
     }
 }
 
-/// Asks and tells, as long as there is something to ask.
+/// Asks and tells until the space is exhausted.
 fn assert_working(optimizer: &mut dyn Optimizer, steps: usize) {
     for _ in 0..steps {
         let told = optimizer.told();
@@ -46,7 +48,7 @@ fn assert_working(optimizer: &mut dyn Optimizer, steps: usize) {
     }
 }
 
-/// Changes to a text that often leave it almost right.
+/// Changes to a text that often leave it almost valid.
 #[derive(Debug, Clone)]
 enum Edit {
     Delete(prop::sample::Index),
@@ -56,7 +58,7 @@ enum Edit {
 }
 
 /// Magic, version and checksum of a saved optimizer.
-const HEADER: usize = 8 + 2 + 4;
+const HEADER_BYTES: usize = 8 + 2 + 4;
 
 const NUMBERS: [&str; 24] = [
     "0",
@@ -121,7 +123,7 @@ fn edited(text: &str, edits: &[Edit]) -> String {
     text.into_iter().collect()
 }
 
-/// Puts another number in the place of one in the text.
+/// Replaces a number in the text.
 fn replace_number(text: &mut Vec<char>, which: &prop::sample::Index, number: &str) {
     let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | 'e');
     let starts: Vec<usize> = (0..text.len())
@@ -136,12 +138,12 @@ fn replace_number(text: &mut Vec<char>, which: &prop::sample::Index, number: &st
 }
 
 fn checksummed(mut saved: Vec<u8>) -> Vec<u8> {
-    let checksum = crc32fast::hash(&saved[HEADER..]);
-    saved[HEADER - 4..HEADER].copy_from_slice(&checksum.to_le_bytes());
+    let checksum = crc32fast::hash(&saved[HEADER_BYTES..]);
+    saved[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
     saved
 }
 
-/// Saved runs of every algorithm, with candidates out.
+/// Saved runs of every algorithm, with pending candidates.
 fn saves() -> Vec<Vec<u8>> {
     let spaces = [
         Space::builder().reals("x", 3, -1.0, 1.0),
@@ -174,7 +176,7 @@ proptest! {
     #![proptest_config(config(2000))]
 
     #[test]
-    fn arbitrary_text_is_no_space_or_a_working_one(text in "\\PC{0,200}") {
+    fn arbitrary_text_is_refused_or_a_working_space(text in "\\PC{0,200}") {
         if let Ok(space) = serde_json::from_str::<Space>(&text) {
             assert_searchable(&space);
         }
@@ -184,17 +186,17 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_are_no_space_and_no_optimizer(
+    fn arbitrary_bytes_are_refused_or_work(
         bytes in prop::collection::vec(any::<u8>(), 0..300)
     ) {
         if let Ok(space) = serde_json::from_slice::<Space>(&bytes) {
             assert_searchable(&space);
         }
         prop_assert!(load(&bytes).is_err());
-        // The header of this version, so that the decoder gets to see the bytes.
+        // With a valid header, so that the bytes reach the decoder.
         let space = Space::cube(1, 0.0, 1.0).unwrap();
         let saved = Algorithm::random().optimizer(&space, None, 1).unwrap().save();
-        let headed = [&saved[..HEADER], &bytes[..]].concat();
+        let headed = [&saved[..HEADER_BYTES], &bytes[..]].concat();
         match load(&checksummed(headed)) {
             Ok(mut optimizer) => assert_working(&mut *optimizer, 20),
             Err(error) => {
@@ -225,7 +227,7 @@ proptest! {
     }
 }
 
-/// Asserts that the bytes are refused as damaged, or make an optimizer that works.
+/// Asserts that the bytes are refused as damaged, or load an optimizer that works.
 fn assert_refused_or_working(bytes: &[u8]) {
     match load(bytes) {
         Ok(mut optimizer) => {
@@ -250,7 +252,7 @@ fn assert_refused_or_working(bytes: &[u8]) {
 }
 
 #[test]
-fn a_cut_off_save_is_refused() {
+fn a_truncated_save_is_refused() {
     for save in saves() {
         for length in 0..save.len() {
             assert!(load(&save[..length]).is_err());
@@ -266,7 +268,7 @@ fn a_cut_off_save_is_refused() {
 }
 
 #[test]
-fn a_save_with_one_bit_wrong_is_refused() {
+fn a_save_with_a_flipped_bit_is_refused() {
     for save in saves().into_iter().step_by(13) {
         for bit in 0..8 * save.len() {
             let mut damaged = save.clone();
@@ -277,7 +279,7 @@ fn a_save_with_one_bit_wrong_is_refused() {
 }
 
 #[test]
-fn a_save_with_one_bit_wrong_under_a_right_checksum_is_refused_or_works() {
+fn a_save_with_a_flipped_bit_and_a_valid_checksum_is_refused_or_works() {
     for save in saves().into_iter().step_by(11) {
         for bit in 8 * 14..8 * save.len() {
             let mut damaged = save.clone();
@@ -287,9 +289,9 @@ fn a_save_with_one_bit_wrong_under_a_right_checksum_is_refused_or_works() {
     }
 }
 
-/// Every run of bytes replaced by the longest varint, as which the largest numbers are saved.
+/// Bytes are replaced by the longest varint, which encodes the largest numbers.
 #[test]
-fn a_save_with_a_huge_number_in_it_is_refused_or_works() {
+fn a_save_with_a_huge_number_is_refused_or_works() {
     const LARGEST: [u8; 10] = [255, 255, 255, 255, 255, 255, 255, 255, 255, 1];
     for save in saves().into_iter().step_by(11) {
         for place in 14..save.len() {
@@ -302,15 +304,15 @@ fn a_save_with_a_huge_number_in_it_is_refused_or_works() {
     }
 }
 
-/// A generator whose state is all zeros gives zeros for ever; whoever waits for others hangs.
+/// A generator whose state is all zeros only returns zeros, so rejection sampling would not terminate.
 #[test]
-fn a_save_with_a_dead_random_generator_is_refused() {
+fn a_save_with_an_all_zero_random_generator_is_refused() {
     let space = Space::cube(10, 0.0, 1.0).unwrap();
     for name in Algorithm::NAMES {
         let algorithm: Algorithm = name.parse().unwrap();
         let Ok(optimizer) = algorithm.optimizer(&space, None, 1) else { continue };
         let save = optimizer.save();
-        // The seed's generator, after the few draws that a new optimizer may make.
+        // The generator of the seed, after the draws at construction.
         let mut generator = Random::new(1);
         let states = std::iter::repeat_with(|| {
             let state = postcard::to_stdvec(&generator).unwrap();
@@ -332,7 +334,7 @@ proptest! {
     #![proptest_config(config(1500))]
 
     #[test]
-    fn a_save_with_several_bytes_wrong_is_refused_or_works(
+    fn a_save_with_several_wrong_bytes_is_refused_or_works(
         which in any::<prop::sample::Index>(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
     ) {
@@ -351,7 +353,7 @@ fn saves_once() -> &'static [Vec<u8>] {
     SAVES.get_or_init(saves)
 }
 
-/// What a driver may do to an optimizer.
+/// The operations of a driver.
 #[derive(Debug, Clone)]
 enum Operation {
     Ask,
@@ -366,9 +368,9 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![
         4 => (-1e3..1e3f64).prop_map(Outcome::from),
         1 => any::<f64>().prop_map(Outcome::Value),
-        1 => any::<f64>().prop_map(Outcome::Infeasible),
-        1 => "\\PC{0,9}".prop_map(Outcome::Failed),
-        1 => Just(Outcome::TimedOut),
+        1 => any::<f64>().prop_map(|violation| Outcome::Infeasible { violation, value: None }),
+        1 => "\\PC{0,9}".prop_map(Outcome::failed),
+        1 => Just(Outcome::failure(FailureKind::Timeout, "late")),
     ]
 }
 
@@ -384,7 +386,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// The books that any optimizer should keep.
+/// The expected state of any optimizer.
 #[derive(Default)]
 struct Model {
     told: u64,
@@ -406,9 +408,9 @@ proptest! {
     #![proptest_config(config(300))]
 
     #[test]
-    fn any_sequence_of_operations_keeps_the_books(
+    fn counts_and_best_are_right_after_any_sequence_of_operations(
         space in space(),
-        name in prop::sample::select(&Algorithm::NAMES[..]),
+        name in prop::sample::select(Algorithm::NAMES),
         budget in prop::option::of(1u64..200),
         seed: u64,
         operations in prop::collection::vec(operation(), 1..120),

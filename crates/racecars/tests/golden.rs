@@ -1,18 +1,18 @@
-//! Golden traces: seeds mean the same run in every version. The objective and the spaces need nothing but
-//! additions and products, which are exact everywhere; so are the runs of the RACOS family. The other
-//! algorithms use exponentials and logarithms of the platform's mathematical library.
+//! Golden traces: a seed gives the same run in every version. The objective and the spaces only need sums
+//! and products, which are the same on all machines, and so are the runs of the RACOS family. The other
+//! algorithms use exponentials and logarithms of the platform's math library.
 //!
-//! A change that means to change runs renews them with
+//! An intended change of runs updates them with
 //! `INSTA_UPDATE=always cargo test -p racecars --test golden`.
 #![allow(clippy::unwrap_used)]
 
 use racecars::{Algorithm, Domain, Outcome, RaceCars, Space};
 use std::fmt::Write;
 
-/// The evaluations that are written out.
-const SHOWN: [usize; 12] = [1, 2, 3, 5, 10, 20, 35, 50, 75, 100, 150, 200];
+/// The evaluations in a trace.
+const SHOWN_EVALUATIONS: [usize; 12] = [1, 2, 3, 5, 10, 20, 35, 50, 75, 100, 150, 200];
 
-/// A lopsided polynomial of the encoded point, which neighbours share terms of.
+/// A polynomial of the encoded point, with products of neighbouring coordinates.
 fn polynomial(point: &[f64]) -> f64 {
     let (mut sum, mut last) = (0.0, 0.0);
     for (i, x) in point.iter().enumerate() {
@@ -23,7 +23,7 @@ fn polynomial(point: &[f64]) -> f64 {
     sum
 }
 
-/// FNV-1a, bit by bit the same everywhere.
+/// FNV-1a, which is the same on all machines.
 fn hash(hash: u64, point: &[f64]) -> u64 {
     let bytes = point.iter().flat_map(|x| x.to_bits().to_le_bytes());
     bytes.fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
@@ -37,7 +37,7 @@ fn trace(algorithm: &Algorithm, space: &Space) -> String {
         points = hash(points, candidate.point());
         let value = polynomial(candidate.point());
         optimizer.tell(candidate, Outcome::from(value)).unwrap();
-        if SHOWN.contains(&evaluation) {
+        if SHOWN_EVALUATIONS.contains(&evaluation) {
             writeln!(text, "{evaluation:>4} {value:?}").unwrap();
         }
     }
@@ -59,12 +59,12 @@ fn check(name: &str, space: &Space) {
 }
 
 #[test]
-fn runs_in_a_continuous_space_are_as_they_were() {
+fn runs_in_a_continuous_space_are_unchanged() {
     check("continuous", &Space::cube(12, -2.0, 3.0).unwrap());
 }
 
 #[test]
-fn runs_in_a_discrete_space_are_as_they_were() {
+fn runs_in_a_discrete_space_are_unchanged() {
     let space = (Space::builder().integers("i", 4, -3, 6))
         .levels("l", [1, 2, 4, 8])
         .categorical("c", ["a", "b", "c", "d", "e"])
@@ -73,7 +73,7 @@ fn runs_in_a_discrete_space_are_as_they_were() {
 }
 
 #[test]
-fn runs_in_a_mixed_space_are_as_they_were() {
+fn runs_in_a_mixed_space_are_unchanged() {
     let space = (Space::builder().reals("x", 5, -1.0, 2.0))
         .integers("i", 3, 0, 7)
         .grid("g", -1.0, 1.0, 0.25)

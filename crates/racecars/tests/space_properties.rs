@@ -1,5 +1,5 @@
-//! What holds of every space: its points pass its own check, and nothing is lost in encoding,
-//! viewing, writing and reading. And what is refused.
+//! Properties of all spaces: drawn points are valid, and encoding, viewing, writing and reading are
+//! lossless. Invalid spaces and points are refused.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -16,13 +16,13 @@ fn draw(space: &Space, seed: u64) -> Vec<f64> {
     point
 }
 
-/// Equal codes; on a log scale up to the rounding of a logarithm.
+/// Asserts equal coordinates, on a log scale up to the rounding of a logarithm.
 fn assert_same_point(space: &Space, a: &[f64], b: &[f64]) {
     for entry in space.entries() {
         let is_log = matches!(entry.domain(), Domain::Real { scale: Scale::Log, .. });
         for index in entry.range() {
             let allowed = if is_log { 1e-12 * a[index].abs().max(1.0) } else { 0.0 };
-            // The logarithms of subnormal numbers are as coarse as they are.
+            // Subnormal numbers have few digits.
             let is_subnormal = is_log && a[index] < f64::MIN_POSITIVE.ln();
             let difference = (a[index] - b[index]).abs();
             assert!(difference <= allowed || is_subnormal, "{entry:?}: {} {}", a[index], b[index]);
@@ -34,7 +34,7 @@ proptest! {
     #![proptest_config(config(300))]
 
     #[test]
-    fn a_draw_is_a_point_of_the_space(space in space(), seed: u64) {
+    fn a_draw_is_in_the_space(space in space(), seed: u64) {
         let point = draw(&space, seed);
         prop_assert!(space.check(&point).is_ok(), "{:?}", space.check(&point));
     }
@@ -101,7 +101,7 @@ proptest! {
     }
 
     #[test]
-    fn json_and_toml_lose_nothing(space in space()) {
+    fn json_and_toml_are_lossless(space in space()) {
         let json = serde_json::to_string(&space).unwrap();
         prop_assert!(serde_json::from_str::<Space>(&json).unwrap() == space, "{json}");
         let toml = toml::to_string(&space).unwrap();
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn a_point_is_shown_with_every_name(space in space(), seed: u64) {
+    fn a_displayed_point_has_every_name(space in space(), seed: u64) {
         let point = draw(&space, seed);
         let shown = space.view(&point).to_string();
         for (index, entry) in space.entries().iter().enumerate() {
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn values_outside_are_refused_with_the_coordinate_and_the_value(
+    fn the_error_of_a_value_outside_names_the_coordinate_and_the_value(
         low in -1000i64..1000,
         length in 1i64..1000,
         beyond in 1i64..1000,
@@ -170,13 +170,13 @@ proptest! {
     }
 }
 
-/// Asserts that the space is refused, with a message that holds all of `parts`.
+/// Asserts that the space is refused with a message that contains all of `parts`.
 #[track_caller]
 fn assert_refused(builder: SpaceBuilder, parts: &[&str]) {
     let error = builder.build().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Space);
     for part in parts {
-        assert!(error.to_string().contains(part), "`{error}` does not say `{part}`");
+        assert!(error.to_string().contains(part), "`{error}` does not contain `{part}`");
     }
 }
 
@@ -208,14 +208,14 @@ fn ranges_that_are_empty_inverted_or_not_finite_are_refused() {
 }
 
 #[test]
-fn integers_that_f64_cannot_tell_apart_are_refused() {
+fn integers_that_are_not_exact_in_f64_are_refused() {
     let max = 1i64 << 53;
     for (low, high) in [
         (0, max + 1),
         (-max - 1, 0),
         (i64::MIN, i64::MAX),
         (i64::MAX, i64::MAX),
-        // Each end is exact, but the distance from low to high is not.
+        // Both ends are exact, but the distance between them is not.
         (-1, max),
         (-max, max),
     ] {
@@ -225,7 +225,7 @@ fn integers_that_f64_cannot_tell_apart_are_refused() {
 }
 
 #[test]
-fn log_scales_need_positive_ranges() {
+fn log_scales_require_positive_ranges() {
     for low in [0.0, -0.0, -1.0] {
         assert_refused(Space::builder().log_real("x", low, 1.0), &["`x`", "not positive"]);
     }
@@ -244,7 +244,7 @@ fn steps_must_fit_their_range() {
         (0.0, 1.0, f64::INFINITY),
         (0.0, 1e10, 1e-10),
         (0.0, 1e300, 5e-324),
-        // Neighbours of 1e15 are 0.125 apart: these steps would be lost in rounding.
+        // Numbers near 1e15 are 0.125 apart, so these steps are below rounding.
         (1e15, 1e15 + 1.0, 0.01),
         (-1e15 - 1.0, -1e15, 0.1),
     ] {
@@ -266,7 +266,7 @@ fn repeated_names_and_values_are_refused() {
     for bad in [f64::NAN, f64::INFINITY] {
         assert_refused(Space::builder().levels("l", [1.0, bad]), &["`l`", "not a finite number"]);
     }
-    // A word is not a number, nor a boolean.
+    // A string is neither a number nor a boolean.
     let alike = [Value::from(2), Value::from("2"), Value::from(true), Value::from("true")];
     Space::builder().levels("l", alike).build().unwrap();
 }
@@ -281,12 +281,12 @@ fn spaces_too_large_for_memory_are_refused() {
 }
 
 #[test]
-fn files_with_mistakes_are_refused_with_what_is_wrong() {
+fn errors_of_files_name_the_mistake() {
     let refused = |coordinate: &str, parts: &[&str]| {
         let json = format!(r#"{{"coordinates": [{{"name": "rate", {coordinate}}}]}}"#);
         let error = serde_json::from_str::<Space>(&json).expect_err(&json).to_string();
         for part in parts {
-            assert!(error.contains(part), "{json}: `{error}` does not say `{part}`");
+            assert!(error.contains(part), "{json}: `{error}` does not contain `{part}`");
         }
     };
     refused(r#""type": "float""#, &["`rate`", "`float`", "real, integer"]);
@@ -301,10 +301,10 @@ fn files_with_mistakes_are_refused_with_what_is_wrong() {
     refused(r#""type": "levels", "choices": [1, 2]"#, &["`rate`", "`levels` is missing"]);
     refused(r#""type": "categorical", "choices": []"#, &["`rate`", "no choices"]);
     refused(r#""type": "categorical", "choices": [2, 2.0]"#, &["`rate`", "2 is repeated"]);
-    refused(r#""type": "boolean", "low": 0"#, &["`rate`", "`low` does not go with"]);
+    refused(r#""type": "boolean", "low": 0"#, &["`rate`", "`low` is not a key"]);
     refused(r#""type": "boolean", "count": 0"#, &["`rate`", "0 coordinates"]);
     refused(r#""type": "boolean", "count": 1000000000000"#, &["`rate`", "at most"]);
-    // Refused by the file's own grammar, which knows the key but not the coordinate.
+    // Refused by the file format, whose error names the key but not the coordinate.
     refused(r#""type": "boolean", "colour": 1"#, &["`colour`"]);
     refused(r#""type": "boolean", "count": -1"#, &["-1"]);
     refused(r#""low": 1"#, &["`type`"]);
@@ -318,13 +318,13 @@ fn files_with_mistakes_are_refused_with_what_is_wrong() {
 }
 
 #[test]
-fn points_given_by_name_must_name_everything_once() {
+fn points_given_by_name_have_every_name_once() {
     let space = Space::builder().integer("n", 1, 9).reals("w", 2, 0.0, 1.0).build().unwrap();
     let (n, w) = (|| ("n", Values::from(3)), || ("w", Values::from(vec![0.5, 1.0])));
     let refused = |assignments: Vec<(&str, Values)>, part: &str| {
         let error = space.encode(assignments).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Point);
-        assert!(error.to_string().contains(part), "`{error}` does not say `{part}`");
+        assert!(error.to_string().contains(part), "`{error}` does not contain `{part}`");
     };
     assert_eq!(space.encode([w(), n()]).unwrap(), [2.0, 0.5, 1.0]);
     refused(vec![n()], "`w` is missing");

@@ -43,17 +43,30 @@ impl AlgorithmsCommand {
             for AlgorithmEntry { name, about, settings } in chosen.iter().map(entry) {
                 let names: Vec<&str> = settings.iter().map(|setting| setting.name).collect();
                 let names = if names.is_empty() { "none".into() } else { names.join(", ") };
-                print(format!("{name}\n    {about}\n    settings: {names}"))?;
+                print(format!("{name}\n{}\n{}", fold(about), fold(&format!("settings: {names}"))))?;
             }
             return Ok(ExitCode::SUCCESS);
         };
         let AlgorithmEntry { name, about, settings } = entry(algorithm);
-        print(format!("{name}: {about}"))?;
+        print(format!("{name}\n{}", fold(about)))?;
         for SettingEntry { name, about } in settings {
-            print(format!("  --set {name}=..\n    {about}"))?;
+            print(format!("  --set {name}=..\n{}", fold(about)))?;
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Breaks a text into indented lines.
+fn fold(text: &str) -> String {
+    const WIDTH: usize = 96;
+    let mut lines = vec!["    ".to_string()];
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.len() + word.len() < WIDTH => *line += &format!("{word} "),
+            _ => lines.push(format!("    {word} ")),
+        }
+    }
+    lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
 }
 
 fn entry(algorithm: &Algorithm) -> AlgorithmEntry {

@@ -1,4 +1,4 @@
-//! `racecars ask`: points of a study that are evaluated elsewhere.
+//! `racecars ask`: proposes points of a study for evaluation elsewhere.
 
 use super::study_arguments::StudyArguments;
 use crate::output::print_json;
@@ -8,17 +8,17 @@ use std::process::ExitCode;
 
 /// Propose points of a study, for evaluation elsewhere
 ///
-/// Prints a JSON list of {"trial": 0, "params": {...}, "seed": 1, "command": "..."}. It is empty when the
-/// budget or the space is used up, or with --deterministic while the lookahead is. A command is not
-/// needed; outcomes go back by `racecars tell`.
+/// Prints a JSON list of {"trial": 0, "params": {...}, "seed": 1, "command": "..."}. The list is empty when
+/// the budget or the space is exhausted, or with --deterministic while as many points as the lookahead
+/// are pending. A command is not required. Report the outcomes with `racecars tell`.
 #[derive(Args)]
 pub(crate) struct AskCommand {
     #[command(flatten)]
     study: StudyArguments,
-    /// How many points
+    /// The number of points
     #[arg(short = 'n', long, value_name = "N", default_value = "1")]
     count: usize,
-    /// Propose nothing; print the points whose outcome has not been told
+    /// Propose nothing; print the pending points, whose outcomes have not been told
     #[arg(long)]
     pending: bool,
 }
@@ -26,7 +26,7 @@ pub(crate) struct AskCommand {
 impl AskCommand {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let wanted = self.study.wanted()?;
-        let mut study = Study::open_by_hand(&wanted.folder, &wanted.settings, &wanted.base)?;
+        let mut study = Study::open_to_ask(&wanted.folder, &wanted.settings, &wanted.base)?;
         let asked = if self.pending { study.pending() } else { study.ask(self.count)? };
         print_json(&asked)?;
         Ok(ExitCode::SUCCESS)

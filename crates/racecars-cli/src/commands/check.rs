@@ -1,10 +1,10 @@
-//! `racecars check`: validate a study and run one evaluation, verbosely.
+//! `racecars check`: validates a study and runs one evaluation, verbosely.
 
 use super::study_arguments::StudyArguments;
 use crate::output::print;
 use clap::Args;
 use racecars_study::process::Ending;
-use racecars_study::{Look, Plan, Study, units};
+use racecars_study::{DryRun, Plan, Study, units};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
@@ -20,10 +20,10 @@ pub(crate) struct CheckCommand {
 impl CheckCommand {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let wanted = self.study.wanted()?;
-        // Ctrl-C ends this process; the program is in a group of its own, and hears of it here.
+        // The program has its own process group, so Ctrl-C reaches only this process, which stops it.
         let interrupt = crate::interrupt::request_on_interrupt()?;
         let stop = AtomicBool::new(false);
-        let looked = std::thread::scope(|scope| {
+        let result = std::thread::scope(|scope| {
             let running =
                 scope.spawn(|| Study::check(&wanted.folder, &wanted.settings, &wanted.base, &stop));
             while !running.is_finished() {
@@ -34,19 +34,19 @@ impl CheckCommand {
             }
             running.join()
         });
-        let (plan, look) = match looked {
+        let (plan, dry_run) = match result {
             Ok(result) => result?,
             Err(_) => anyhow::bail!("the check ended unexpectedly"),
         };
-        show(&plan, &look)?;
-        Ok(match look.verdict.is_failure() {
+        show(&plan, &dry_run)?;
+        Ok(match dry_run.outcome.is_failure() {
             true => ExitCode::FAILURE,
             false => ExitCode::SUCCESS,
         })
     }
 }
 
-fn show(plan: &Plan, look: &Look) -> anyhow::Result<()> {
+fn show(plan: &Plan, dry_run: &DryRun) -> anyhow::Result<()> {
     let space = &plan.space;
     let points = match space.cardinality() {
         Some(points) => format!("{points} points"),
@@ -59,17 +59,17 @@ fn show(plan: &Plan, look: &Look) -> anyhow::Result<()> {
         plan.algorithm,
         plan.seed
     ))?;
-    print(format!("command      {}", look.command))?;
-    if let Some(folder) = &look.folder {
+    print(format!("command      {}", dry_run.command))?;
+    if let Some(folder) = &dry_run.folder {
         print(format!("in           {}", folder.display()))?;
     }
-    for (name, value) in &look.environment {
+    for (name, value) in &dry_run.environment {
         print(format!("variable     {name}={value}"))?;
     }
-    if let Some(input) = &look.input {
+    if let Some(input) = &dry_run.input {
         print(format!("input        {}", input.trim_end()))?;
     }
-    let ending = match &look.finished.ending {
+    let ending = match &dry_run.finished.ending {
         Ending::Exit(code) => format!("exit code {code}"),
         Ending::Signal(signal) => format!("signal {signal}"),
         Ending::Timeout => "over the time limit".to_string(),
@@ -77,17 +77,18 @@ fn show(plan: &Plan, look: &Look) -> anyhow::Result<()> {
         Ending::NotStarted(why) => format!("not started: {why}"),
         Ending::Stopped => "stopped".to_string(),
     };
-    print(format!("ended        {ending} after {}", units::show(look.finished.elapsed)))?;
-    for (name, text) in [("stdout", &look.finished.stdout), ("stderr", &look.finished.stderr)] {
-        /// Lines shown of each.
-        const SHOWN: usize = 20;
+    print(format!("ended        {ending} after {}", units::show(dry_run.finished.elapsed)))?;
+    for (name, text) in [("stdout", &dry_run.finished.stdout), ("stderr", &dry_run.finished.stderr)]
+    {
+        /// The number of lines shown of each stream.
+        const SHOWN_LINES: usize = 20;
         let lines: Vec<&str> = text.lines().collect();
-        if lines.len() > SHOWN {
-            print(format!("{name:<12} ... {} lines before", lines.len() - SHOWN))?;
+        if lines.len() > SHOWN_LINES {
+            print(format!("{name:<12} ... {} lines before", lines.len() - SHOWN_LINES))?;
         }
-        for line in &lines[lines.len().saturating_sub(SHOWN)..] {
+        for line in &lines[lines.len().saturating_sub(SHOWN_LINES)..] {
             print(format!("{name:<12} {line}"))?;
         }
     }
-    print(format!("outcome      {}", look.verdict))
+    print(format!("outcome      {}", dry_run.outcome))
 }

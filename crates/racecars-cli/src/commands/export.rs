@@ -19,10 +19,10 @@ use std::process::ExitCode;
 pub(crate) struct ExportCommand {
     #[command(flatten)]
     study: StudyFolder,
-    /// What to: csv, json, optuna
+    /// The format: csv, json, optuna
     #[arg(long, value_name = "FORMAT")]
     to: Format,
-    /// Where to [default: standard output]
+    /// The file to write [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

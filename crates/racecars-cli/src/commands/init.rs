@@ -11,10 +11,10 @@ use std::process::ExitCode;
 /// Write a commented study file
 #[derive(Args)]
 pub(crate) struct InitCommand {
-    /// Where to
+    /// The file to write
     #[arg(value_name = "FILE", default_value = "study.toml")]
     file: PathBuf,
-    /// Replace the file if it is there
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
 }

@@ -30,7 +30,7 @@ use racecars_study::AlgorithmSetting;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The settings of algorithms that commands share.
+/// The algorithm settings that several commands have.
 #[derive(Args)]
 pub(crate) struct Tuning {
     /// A setting of the algorithm; `racecars algorithms` lists them. May be given several times
@@ -83,7 +83,7 @@ impl Tuning {
     }
 }
 
-/// What a build without language models says about them.
+/// `racecars lm` in a build without language models: an error that says how to build with them.
 #[cfg(not(feature = "lm"))]
 #[derive(Args)]
 #[command(disable_help_flag = true)]
@@ -107,13 +107,13 @@ fn algorithm_help(what: &str) -> String {
     format!("{what}: {}", Algorithm::NAMES.join(", "))
 }
 
-/// How many jobs run at once: as many as given, or as there are cores.
+/// The number of parallel jobs: the given one, or the number of cores.
 fn cores(jobs: Option<usize>) -> usize {
     let available = || std::thread::available_parallelism().map_or(1, usize::from);
     jobs.unwrap_or_else(available)
 }
 
-/// Shows how far kept trials are; the steps of the display are percents.
+/// Shows the progress of an experiment, in percent.
 fn show_step(progress: &ProgressDisplay, step: &TrialProgress<'_>) {
     progress.show((100.0 * step.share) as u64, || {
         let (trials, of, cell) = (step.trials, step.of, step.cell);
@@ -122,14 +122,16 @@ fn show_step(progress: &ProgressDisplay, step: &TrialProgress<'_>) {
     });
 }
 
-/// Says what an interrupt left, and gives the exit code.
+/// Reports an interrupted experiment, and returns the exit code.
 fn say_interrupted(kept: usize, of: usize, out: &Path) -> ExitCode {
     let out = out.display();
-    eprintln!("interrupted; {kept} of {of} trials are kept in {out}: the same command goes on");
+    eprintln!(
+        "interrupted: {kept} of {of} trials are saved in {out}; run the same command again to resume"
+    );
     ExitCode::from(INTERRUPTED)
 }
 
-/// Reads a number of at least 1.
+/// Parses an integer of at least 1.
 fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("not a whole number of at least 1".to_string()),

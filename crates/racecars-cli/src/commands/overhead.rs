@@ -1,4 +1,4 @@
-//! `racecars overhead`: what a step of an optimizer costs.
+//! `racecars overhead`: the cost of a step of an optimizer, and of a study.
 
 use super::{algorithm_help, at_least_one, cores};
 use crate::output::{print, print_json, short, table};
@@ -12,16 +12,16 @@ use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Measure what a step of an optimizer costs, beside its floor
+/// Measure the cost of a step of an optimizer, next to its floor
 ///
 /// A step is an ask and a tell in steady state, without the objective. Its floor, measured in the same
 /// process, is copying a point and drawing the random numbers that a step needs.
 ///
-/// With --program: what `racecars run` adds to a program that ends at once. The floor is a bare loop
-/// that starts the same program on as many threads; the two take turns.
+/// With --program: the overhead of `racecars run` for a program that ends at once, next to a bare loop that
+/// starts the same program on as many threads. The two take turns.
 #[derive(Args)]
 pub(crate) struct OverheadCommand {
-    /// The numbers of coordinates
+    /// The dimensions
     #[arg(
         long, value_name = "N,..", value_delimiter = ',', default_value = "50,500,5000,1000000",
         value_parser = at_least_one
@@ -30,16 +30,16 @@ pub(crate) struct OverheadCommand {
     #[arg(long, value_name = "A,..", value_delimiter = ',', default_value = "race-cars,sracos",
         help = algorithm_help("The algorithms"))]
     algorithm: Vec<Algorithm>,
-    /// Measure the runs of a program instead
+    /// Measure a study of this program instead
     #[arg(
         long, value_name = "PROGRAM", num_args = 0..=1, default_missing_value = "true",
         conflicts_with_all = ["dim", "algorithm"]
     )]
     program: Option<String>,
-    /// With --program: how many run at once [default: the number of cores]
+    /// With --program: the number of parallel runs [default: the number of cores]
     #[arg(long, value_name = "J", requires = "program", value_parser = at_least_one)]
     jobs: Option<usize>,
-    /// With --program: how many runs of each kind
+    /// With --program: the number of runs of each kind
     #[arg(long, value_name = "K", requires = "program", default_value = "16000")]
     runs: u64,
     /// Print the results as JSON

@@ -15,10 +15,10 @@ use std::process::ExitCode;
 
 /// Reproduce the paper's synthetic experiments as data, figures and one page
 ///
-/// Settings, budgets and numbers of trials are the paper's. DIR gets report.html (what the paper
-/// claims, what came out, whether it holds), the figures as SVG, and every cell and trajectory as CSV.
-/// Finished trials are kept in DIR/cells: after Ctrl-C the same command goes on. The same command
-/// gives the same files on every machine.
+/// Settings, budgets and numbers of trials are the paper's. DIR gets report.html (the paper's claims, our
+/// results, whether the claims hold), the figures as SVG, and every cell and trajectory as CSV. Finished
+/// trials are saved in DIR/cells: after Ctrl-C, run the same command again to resume. The same command gives
+/// the same files on every machine.
 #[derive(Args)]
 #[command(name = "paper")]
 #[cfg_attr(feature = "lm", command(args_conflicts_with_subcommands = true))]
@@ -29,16 +29,16 @@ pub(crate) struct PaperCommand {
     /// The experiments; `shifted` is ours, with the optima away from the centre
     #[arg(value_name = "EXPERIMENT", default_value = ALL, value_parser = PossibleValuesParser::new(names()))]
     experiments: Vec<String>,
-    /// All of it in about a minute: fewer trials, smaller dimensions, coarser grids
+    /// Everything in about a minute: fewer trials, smaller dimensions, coarser grids
     #[arg(long)]
     quick: bool,
-    /// How many trials each cell has [default: 30, in table1 and the ablations 5; quick: 10 and 3]
+    /// The number of trials of each cell [default: 30, in table1 and the ablations 5; quick: 10 and 3]
     #[arg(long, value_name = "K", value_parser = at_least_one)]
     trials: Option<usize>,
-    /// How many trials run at once [default: the number of cores]
+    /// The number of parallel trials [default: the number of cores]
     #[arg(long, value_name = "J", value_parser = at_least_one)]
     jobs: Option<usize>,
-    /// Where the files go
+    /// The directory of the results
     #[arg(long, value_name = "DIR", default_value = "paper-results")]
     out: PathBuf,
     /// Print the results as JSON, an object with a key for each experiment

@@ -1,4 +1,4 @@
-//! `racecars problem`: what test problems there are, one of them in full, and its values at points.
+//! `racecars problem`: lists the test problems, describes one, and evaluates it at points.
 
 use super::at_least_one;
 use crate::output::{print, print_json, short};
@@ -17,22 +17,22 @@ use std::process::ExitCode;
 
 /// List the test problems, describe one, or evaluate it
 ///
-/// With `--json` the description is complete, so that other programs can optimize the very same
-/// function: the value at x is g(center + R (x - minimizer)), where g is `function` and R the
-/// `rotation`, plus jumps where the name says so.
+/// With `--json` the description is complete, so that other programs can optimize exactly the same function:
+/// the value at x is g(center + R (x - minimizer)), where g is `function` and R is `rotation`, plus jumps
+/// for discontinuous- and stepped- problems.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ProblemCommand {
-    /// The problem's name; without one, all are listed
+    /// The problem's name [default: list all problems]
     name: Option<String>,
     /// The number of coordinates
     #[arg(long, value_name = "N", default_value = "100", value_parser = at_least_one)]
     dim: usize,
-    /// The seed of what is random about it, as in `solve` and `bench`
+    /// The seed of its random parts, as in `solve` and `bench`
     #[arg(long, value_name = "S", default_value = "0")]
     seed: u64,
-    /// Print the values at the points of this file (`-`: standard input), one point in JSON on each
-    /// line: the encoded coordinates as an array, or an object with a value for each name
+    /// Print the values at the points of this file (`-`: standard input). Each line is a point in JSON: an
+    /// array of encoded coordinates, or an object with a value for each name
     #[arg(long, value_name = "FILE", requires = "name")]
     at: Option<PathBuf>,
     /// Print as JSON

@@ -6,7 +6,7 @@ use crate::live::Live;
 use crate::output::{portfolio_table, print, print_json};
 use clap::Args;
 use racecars::Value;
-use racecars_study::{Chosen, Direction, Study, Summary, report, units};
+use racecars_study::{Chosen, Direction, StopReason, Study, Summary, report, units};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ impl Run {
         }
         let interrupt = request_on_interrupt()?;
         let mut study = Study::open(&wanted.folder, &wanted.settings, &wanted.base)?;
-        let counts = study.counts();
+        let counts = study.totals();
         if study.is_resumed() {
             let waiting = counts.asked - counts.told;
             eprintln!(
@@ -85,7 +85,7 @@ impl Run {
             Ok(()) => print(format!("report       {}", page.display()))?,
         }
         Ok(match summary.stop {
-            "interrupted" => ExitCode::from(INTERRUPTED),
+            StopReason::Interrupted => ExitCode::from(INTERRUPTED),
             _ => ExitCode::SUCCESS,
         })
     }
@@ -113,6 +113,10 @@ fn show(summary: &Summary, study: &Study) -> anyhow::Result<()> {
             }
         }
     }
+    if let Some(known) = &summary.best_known {
+        print(format!("best known   {}, told before the study", Value::Real(known.value)))?;
+        print(format!("at           {}", known.params))?;
+    }
     let mut counts = format!("evaluations  {evaluations} of {budget}");
     for (count, what) in [(failures, "failed"), (infeasible, "infeasible"), (repeats, "confirming")]
     {
@@ -125,15 +129,9 @@ fn show(summary: &Summary, study: &Study) -> anyhow::Result<()> {
         print(portfolio_table(portfolio))?;
     }
     print(format!("time         {}", units::show(Duration::from_secs_f64(summary.seconds))))?;
-    let why = match summary.stop {
-        "evaluations" => "all evaluations of the budget are done",
-        "target" => "the target was reached",
-        "exhausted" => "every point of the space has been evaluated",
-        "time" => "the time limit has passed; the same command goes on",
-        "interrupted" => "interrupted; the same command goes on",
-        other => other,
-    };
-    print(format!("stopped      {why}"))?;
+    let how_to_resume =
+        if summary.stop.is_complete() { "" } else { "; run the same command again to resume" };
+    print(format!("stopped      {}{how_to_resume}", summary.stop))?;
     print(format!("in           {}", study.folder().display()))
 }
 

@@ -13,11 +13,11 @@ use racecars_problems::Problem;
 use serde::Serialize;
 use std::process::ExitCode;
 
-/// Minimize a test problem and show how it went
+/// Minimize a test problem and plot the progress
 ///
-/// Problems on [-10,10]^n: ackley, levy, rastrigin, sphere, rosenbrock, griewank, schwefel, ellipsoid;
-/// before the name may stand discontinuous- or stepped-, then shifted-, then rotated- or
-/// turned-. Others: mixed-ackley, shifted-mixed-ackley, integer-sphere, mixed-categorical.
+/// Problems on [-10,10]^n: ackley, levy, rastrigin, sphere, rosenbrock, griewank, schwefel, ellipsoid. They
+/// take the prefixes discontinuous- or stepped-, then shifted-, then rotated- or turned-. Others:
+/// mixed-ackley, shifted-mixed-ackley, integer-sphere, mixed-categorical.
 #[derive(Args)]
 pub(crate) struct SolveCommand {
     /// The problem's name
@@ -25,20 +25,20 @@ pub(crate) struct SolveCommand {
     /// The number of coordinates
     #[arg(long, value_name = "N", default_value = "100", value_parser = at_least_one)]
     dim: usize,
-    /// The number of evaluations, or so many per dimension
+    /// The number of evaluations, as a number or per dimension
     #[arg(long, value_name = "T|30n", default_value = "100n")]
     budget: Budget,
     #[arg(long, value_name = "A", help = algorithm_help("The algorithm [default: auto]"))]
     algorithm: Option<Algorithm>,
     #[command(flatten)]
     tuning: Tuning,
-    /// The seed of the run, and of what is random about the problem
+    /// The seed of the run and of the problem's random parts
     #[arg(long, value_name = "S", default_value = "0")]
     seed: u64,
-    /// How many evaluations run at once
+    /// The number of parallel evaluations
     #[arg(long, value_name = "J", default_value = "1", value_parser = at_least_one)]
     jobs: usize,
-    /// With several jobs: tell outcomes in the order asked, so that the same seed gives the same run
+    /// With several jobs: tell outcomes in the order of the asks, so that the same seed gives the same run
     /// on any number of jobs
     #[arg(long)]
     deterministic: bool,
@@ -103,7 +103,7 @@ impl SolveCommand {
             self.show(&solution)?;
         }
         Ok(match solution.stop() {
-            StopReason::Cancelled => ExitCode::from(INTERRUPTED),
+            StopReason::Interrupted => ExitCode::from(INTERRUPTED),
             _ => ExitCode::SUCCESS,
         })
     }

@@ -141,7 +141,7 @@ impl StudyArguments {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Arguments, Command};
+    use crate::{Arguments, CliCommand};
     use clap::Parser;
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -325,7 +325,8 @@ mod tests {
     /// The plan of a command.
     fn plan_of(line: &str) -> Plan {
         let arguments = Arguments::try_parse_from(split(line));
-        let Command::Run(run) = arguments.unwrap_or_else(|error| panic!("{line}\n{error}")).command
+        let CliCommand::Run(run) =
+            arguments.unwrap_or_else(|error| panic!("{line}\n{error}")).command
         else {
             panic!("{line} is another command")
         };

@@ -13,7 +13,7 @@ pub(super) struct StudyFolder {
 }
 
 impl StudyFolder {
-    /// The folder meant: the one given, or the usual one; either may also be the folder around it.
+    /// The study's folder: the given one or the default one. The folder that contains it is also accepted.
     pub(super) fn find(&self) -> PathBuf {
         let given = self.folder.clone().unwrap_or_else(|| PathBuf::from("."));
         let inside = if self.folder.is_some() { given.join(FOLDER) } else { FOLDER.into() };
@@ -25,7 +25,7 @@ impl StudyFolder {
         }
     }
 
-    /// The folder meant, if a study has begun in it.
+    /// The study's folder; an error if it has no study.
     pub(super) fn find_begun(&self) -> anyhow::Result<PathBuf> {
         let folder = self.find();
         if !folder.join(journal::FILE).exists() {

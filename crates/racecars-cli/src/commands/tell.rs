@@ -1,4 +1,4 @@
-//! `racecars tell`: outcomes of points that `racecars ask` proposed.
+//! `racecars tell`: reports outcomes of points that `racecars ask` proposed.
 
 use super::study_arguments::StudyArguments;
 use crate::output::print_json;
@@ -12,12 +12,12 @@ use std::process::ExitCode;
 
 /// Tell outcomes of points that `racecars ask` proposed
 ///
-/// Reads JSON, one object or a list of them, or one per line: {"trial": 0, "value": 1.5}, {"trial": 1,
-/// "infeasible": 0.2} (by how much constraints are violated) or {"trial": 2, "failed": "why"};
-/// "seconds" may be added. Prints how the study stands.
+/// Reads JSON: an object, a list of objects, or an object per line. An outcome is {"trial": 0, "value": 1.5},
+/// {"trial": 1, "infeasible": 0.2} (the constraint violation) or {"trial": 2, "failed": "reason"};
+/// "seconds" is optional. Prints the state of the study.
 #[derive(Args)]
 pub(crate) struct TellCommand {
-    /// The outcomes as JSON; standard input if not given
+    /// The outcomes as JSON [default: standard input]
     #[arg(value_name = "JSON")]
     outcomes: Vec<String>,
     /// The study's folder [default: racecars-study]
@@ -36,12 +36,12 @@ impl TellCommand {
         if !wanted.folder.join(racecars_study::journal::FILE).exists() {
             bail!("there is no study in {}; `racecars ask` begins one", wanted.folder.display());
         }
-        let mut study = Study::open_by_hand(&wanted.folder, &wanted.settings, &wanted.base)?;
+        let mut study = Study::open_to_ask(&wanted.folder, &wanted.settings, &wanted.base)?;
         for told in &outcomes {
             study.tell(told)?;
         }
-        let counts = study.counts();
-        let best = study.best().map(|best| json!({"trial": best.trial, "outcome": best.verdict}));
+        let counts = study.totals();
+        let best = study.best().map(|best| json!({"trial": best.trial, "outcome": best.outcome}));
         print_json(&json!({
             "told": outcomes.len(),
             "evaluations": counts.told,
@@ -53,7 +53,7 @@ impl TellCommand {
     }
 }
 
-/// The outcomes in a text of JSON objects and lists of them, one after the other.
+/// Parses outcomes: JSON objects and lists of them, concatenated.
 fn outcomes(text: &str) -> anyhow::Result<Vec<Told>> {
     let mut all = Vec::new();
     for value in serde_json::Deserializer::from_str(text).into_iter::<serde_json::Value>() {

@@ -9,16 +9,16 @@ use std::process::ExitCode;
 
 /// Show a study's report live, in the browser, while the study runs
 ///
-/// Serves the page that `racecars report` writes, and brings it up to date as evaluations end. The study
-/// may not have begun, or may be over; this goes on until it is stopped with Ctrl-C.
+/// Serves the page that `racecars report` writes, and updates it as evaluations end. The study may not have
+/// started yet, or may be over. Stop with Ctrl-C.
 #[derive(Args)]
 pub(crate) struct WatchCommand {
     #[command(flatten)]
     study: StudyFolder,
-    /// Where to serve it; port 0 takes any that is free
+    /// The address to listen on; port 0 takes any free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8787")]
     addr: SocketAddr,
-    /// Allow an address that other machines can reach; whoever reaches it sees the study
+    /// Allow an address that other machines can reach. Anyone who can connect sees the study
     #[arg(long)]
     allow_remote: bool,
 }

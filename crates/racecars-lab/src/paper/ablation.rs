@@ -10,7 +10,7 @@ use racecars_figures::{Svg, grid, number};
 use serde::Serialize;
 
 /// Best factors that differ by at most this count as the same, given the noise of the trials.
-const SAME: f64 = 0.02;
+const FACTOR_TOLERANCE: f64 = 0.02;
 
 /// An ablation.
 #[derive(Debug, Clone, Serialize)]
@@ -149,13 +149,13 @@ impl Ablation {
             let factors: Vec<f64> = columns.iter().map(|column| column.best_factor).collect();
             let low = factors.iter().copied().fold(f64::INFINITY, f64::min);
             let high = factors.iter().copied().fold(0.0, f64::max);
-            holding += usize::from(high - low <= SAME + 1e-9);
+            holding += usize::from(high - low <= FACTOR_TOLERANCE + 1e-9);
             details.push(format!("{name}: {}", list(&factors)));
         }
         let dims: Vec<String> =
             maps.first().map_or(Vec::new(), |map| map.1.iter().map(|c| c.n.to_string()).collect());
         let detail = format!(
-            "Best factors for n = {}: {}. They count as the same within {SAME}.",
+            "Best factors for n = {}: {}. They count as the same within {FACTOR_TOLERANCE}.",
             dims.join(", "),
             details.join("; ")
         );
@@ -169,7 +169,7 @@ impl Ablation {
         for (name, columns) in &maps {
             let factors: Vec<f64> = columns.iter().map(|column| column.best_factor).collect();
             let falls = factors.first() > factors.last()
-                && factors.windows(2).all(|pair| pair[1] <= pair[0] + SAME);
+                && factors.windows(2).all(|pair| pair[1] <= pair[0] + FACTOR_TOLERANCE);
             holding += usize::from(falls);
             details.push(format!("{name}: {}", list(&factors)));
         }

@@ -14,7 +14,7 @@ const PUBLISHED: &str = include_str!("../../data/table1.csv");
 const GAMMA: f64 = 0.95;
 /// A cell is worse than published if its mean exceeds the published one by more than this plus two
 /// published standard deviations.
-const SLACK: f64 = 0.5;
+const MEAN_TOLERANCE: f64 = 0.5;
 
 /// Table 1, ours next to the published one.
 #[derive(Debug, Clone, Serialize)]
@@ -116,8 +116,9 @@ impl Table1 {
         let ours: Vec<f64> = cells.iter().map(|cell| cell.mean).collect();
         let theirs: Vec<f64> = cells.iter().map(|cell| cell.published_mean).collect();
         let differences = ours.iter().zip(&theirs).map(|(ours, theirs)| ours - theirs);
-        let is_worse =
-            |cell: &&Table1Cell| cell.mean > cell.published_mean + SLACK + 2.0 * cell.published_std;
+        let is_worse = |cell: &&Table1Cell| {
+            cell.mean > cell.published_mean + MEAN_TOLERANCE + 2.0 * cell.published_std
+        };
         let worse: Vec<Table1Cell> = cells.iter().filter(is_worse).cloned().collect();
         let mut table = Table1 {
             trials,
@@ -134,7 +135,8 @@ impl Table1 {
     }
 
     fn judge(&self) -> Vec<ClaimVerdict> {
-        let near = |column: &&Table1Column| (column.best - column.published_best).abs() <= SLACK;
+        let near =
+            |column: &&Table1Column| (column.best - column.published_best).abs() <= MEAN_TOLERANCE;
         let gap = |column: &Table1Column| (column.best - column.published_best).abs();
         let widest = self.columns.iter().map(gap).fold(0.0, f64::max);
         let bests = self.columns.iter().filter(near).count();

@@ -13,7 +13,7 @@ mod functions;
 mod standing;
 
 pub use functions::{Half, SuiteFunction};
-pub use standing::{CellComparison, MedianGap, NEAR, RatioSummary, Standing, SummaryGroup};
+pub use standing::{CellComparison, MedianGap, NEAR_RATIO, RatioSummary, Standing, SummaryGroup};
 
 use crate::trials::{
     Cell, CellTrial, Completion, Store, TrialProgress, TrialResults, TrialsError, fingerprint,

@@ -5,9 +5,9 @@ use racecars::Budget;
 use serde::Serialize;
 
 /// Smaller gaps count as this one: a better value has no practical use.
-const LEAST_GAP: f64 = 1e-8;
+const MIN_GAP: f64 = 1e-8;
 /// A cell with at most this ratio counts as near the best single algorithm.
-pub const NEAR: f64 = 1.5;
+pub const NEAR_RATIO: f64 = 1.5;
 
 /// The candidate and the single algorithms on a function in a dimension with a budget.
 #[derive(Debug, Clone, Serialize)]
@@ -51,7 +51,7 @@ pub struct RatioSummary {
     /// The geometric mean with ratios below 1 counted as 1, so that gains in some cells do not hide losses
     /// in others.
     pub mean_loss: f64,
-    /// The share of cells with a ratio of at most [`NEAR`].
+    /// The share of cells with a ratio of at most [`NEAR_RATIO`].
     pub share_near: f64,
     /// The greatest ratio.
     pub worst: f64,
@@ -94,7 +94,7 @@ impl MedianGap {
     /// The median of an algorithm's final values, which are gaps because all optima are 0.
     pub(super) fn of(algorithm: &str, values: &[f64]) -> Option<MedianGap> {
         let median = racecars_figures::statistics::SummaryStatistics::of(values)?.median;
-        Some(MedianGap { algorithm: algorithm.to_string(), gap: median.max(LEAST_GAP) })
+        Some(MedianGap { algorithm: algorithm.to_string(), gap: median.max(MIN_GAP) })
     }
 }
 
@@ -136,7 +136,7 @@ impl RatioSummary {
             let logs: f64 = ratios.iter().map(|(_, ratio)| ratio.max(least).ln()).sum();
             (logs / count).exp()
         };
-        let near = ratios.iter().filter(|(_, ratio)| *ratio <= NEAR).count();
+        let near = ratios.iter().filter(|(_, ratio)| *ratio <= NEAR_RATIO).count();
         Some(RatioSummary {
             cells: ratios.len(),
             geometric_mean: mean(0.0),

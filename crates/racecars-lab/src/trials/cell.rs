@@ -123,7 +123,7 @@ impl Cell {
             })?;
         // A trial that stops early keeps its last value until the end.
         trial.bests.resize(self.checkpoints, best);
-        Ok((solution.stop() != StopReason::Cancelled).then_some(trial))
+        Ok((solution.stop() != StopReason::Interrupted).then_some(trial))
     }
 
     /// A rough estimate of a trial's time in microseconds, for the progress display.

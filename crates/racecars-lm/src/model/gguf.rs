@@ -1,4 +1,4 @@
-//! GGUF files: what a Llama-family model needs of their metadata, their weights, and their tokenizer.
+//! GGUF files: the metadata, weights and tokenizer of models of the Llama family.
 
 use super::tokenizer::Tokens;
 use crate::error::{Error, Result};
@@ -16,7 +16,7 @@ use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
 use tokenizers::tokenizer::SplitDelimiterBehavior;
 use tokenizers::{AddedToken, Tokenizer};
 
-/// How llama3's tokenizer cuts a text before it merges.
+/// The pattern by which llama3's tokenizer splits a text before merging.
 const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
 /// An open GGUF file.
@@ -59,7 +59,7 @@ impl Gguf {
             Value::I64(x) if *x >= 0 => x.unsigned_abs(),
             other => return Err(self.wrong(key, format!("{other:?} is not a count"))),
         };
-        // Nothing that is counted in a model comes near this; a damaged file must not exhaust memory.
+        // No count of a real model is this large; a damaged file must not exhaust memory.
         if count == 0 || count > 1 << 28 {
             return Err(self.wrong(key, format!("{count} is not between 1 and {}", 1 << 28)));
         }
@@ -114,7 +114,7 @@ impl Gguf {
     pub(super) fn tensor(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
         let place = format!("`{name}` of {}", self.path.display());
         let refuse = |error: candle_core::Error| Error::model(error).within(&place);
-        // Looked at before reading, so that a damaged file cannot ask for any amount of memory.
+        // Checked before reading, so that a damaged file cannot request any amount of memory.
         match self.content.tensor_infos.get(name) {
             None => return Err(Error::model(format!("{place} is missing"))),
             Some(info) if info.shape.dims() != shape => {
@@ -154,7 +154,7 @@ impl Gguf {
             .map_err(|error| self.wrong("tokenizer.ggml.merges", error))?;
         let mut tokenizer = Tokenizer::new(bpe);
         tokenizer.with_pre_tokenizer(Some(self.pre_tokenizer()?));
-        // Types 3 (control) and 4 (user-defined) are found in a text before it is cut.
+        // Types 3 (control) and 4 (user-defined) are matched in a text before it is split.
         if let Ok(Value::Array(types)) = self.value("tokenizer.ggml.token_type") {
             let whole = texts
                 .iter()

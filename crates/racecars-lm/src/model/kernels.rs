@@ -1,6 +1,6 @@
-//! What a transformer does between its matrix products, on packed rows of `f32`. The loops are written
+//! The operations of a transformer between its matrix products, on packed rows of `f32`. The loops are written
 //! so that the compiler vectorizes them, and compiled for every kind of vector instruction (`pulp`). For
-//! that they must be inlined where they are dispatched, which closures are not always: hence the types.
+//! that they must be inlined where they are dispatched, which closures are not always: hence the structs.
 
 use pulp::{Arch, NullaryFnOnce};
 use rayon::prelude::*;
@@ -34,7 +34,7 @@ impl NullaryFnOnce for RmsNormKernel<'_> {
     }
 }
 
-/// Each row less its mean, over its standard deviation, times `weight`, plus `bias`.
+/// Each row minus its mean, divided by its standard deviation, times `weight`, plus `bias`.
 pub(super) fn layer_norm(x: &[f32], weight: &[f32], bias: &[f32], epsilon: f32) -> Vec<f32> {
     let mut out = vec![0.0; x.len()];
     Arch::new().dispatch(LayerNormKernel { x, weight, bias, epsilon, out: &mut out });
@@ -68,12 +68,12 @@ impl NullaryFnOnce for LayerNormKernel<'_> {
     }
 }
 
-/// x times the share of a standard normal distribution below x.
+/// x times the standard normal distribution function at x.
 pub(super) fn gelu(x: &[f32]) -> Vec<f32> {
-    const AT_ONCE: usize = 1 << 12;
+    const CHUNK: usize = 1 << 12;
     let mut out = vec![0.0; x.len()];
     let arch = Arch::new();
-    (x.par_chunks(AT_ONCE).zip(out.par_chunks_mut(AT_ONCE)))
+    (x.par_chunks(CHUNK).zip(out.par_chunks_mut(CHUNK)))
         .for_each(|(x, out)| arch.dispatch(GeluKernel { x, out }));
     out
 }
@@ -133,7 +133,7 @@ pub(super) struct RotaryAngles {
 }
 
 impl RotaryAngles {
-    /// For positions up to `context`, and heads of which the first `width` coordinates turn.
+    /// For positions up to `context`, and heads of which the first `width` coordinates are rotated.
     pub(super) fn new(context: usize, width: usize, base: f64) -> Self {
         let pairs = width / 2;
         let angles = (0..context).flat_map(|position| {
@@ -143,9 +143,9 @@ impl RotaryAngles {
         RotaryAngles { pairs, cos, sin }
     }
 
-    /// Turns the neighbouring coordinates of one head at a position, as GGUF files order them.
+    /// Rotates pairs of neighbouring coordinates of one head at a position, in the order of GGUF files.
     #[inline(always)]
-    fn turn(&self, head: &mut [f32], position: usize) {
+    fn rotate_head(&self, head: &mut [f32], position: usize) {
         let angles = position * self.pairs..(position + 1) * self.pairs;
         let (cos, sin) = (&self.cos[angles.clone()], &self.sin[angles]);
         for ((pair, cos), sin) in head.chunks_exact_mut(2).zip(cos).zip(sin) {
@@ -154,11 +154,11 @@ impl RotaryAngles {
     }
 }
 
-/// How many heads there are, and how wide each is.
+/// The numbers of heads and their width.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Heads {
     pub(super) queries: usize,
-    /// Heads of keys and values, each shared by as many heads of queries.
+    /// Heads of keys and values, each shared by the same number of query heads.
     pub(super) keys: usize,
     pub(super) width: usize,
 }
@@ -178,7 +178,7 @@ impl Heads {
     }
 }
 
-/// Keys and values of earlier tokens, of one layer: a row per token.
+/// Keys and values of earlier tokens in one layer: a row per token.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LayerCache {
     pub(super) keys: Vec<f32>,
@@ -190,13 +190,13 @@ pub(super) struct LayerCache {
 pub(super) struct SequencePiece {
     /// The position of its first token in the sequence.
     pub(super) position: usize,
-    /// How many tokens it has.
+    /// The number of its tokens.
     pub(super) length: usize,
-    /// Which rows of the past are the tokens before.
+    /// The rows of the cache with the tokens before it.
     pub(super) past: std::ops::Range<usize>,
 }
 
-/// Turns queries and keys to their positions, in place.
+/// Rotates queries and keys to their positions, in place.
 pub(super) fn rotate(
     rows: &mut [f32],
     pieces: &[SequencePiece],
@@ -207,7 +207,7 @@ pub(super) fn rotate(
     let positions = pieces.iter().flat_map(|piece| (0..piece.length).map(|i| piece.position + i));
     for (row, position) in rows.chunks_exact_mut(heads.row()).zip(positions) {
         for head in row[..turned].chunks_exact_mut(heads.width) {
-            rotation.turn(head, position);
+            rotation.rotate_head(head, position);
         }
     }
 }
@@ -221,7 +221,8 @@ pub(super) enum AttentionMask {
     Full,
 }
 
-/// Attention: each token of a piece sees the piece's past, and of the piece what `mask` says.
+/// Attention: each token of a piece attends to the tokens before the piece, and within it to those that
+/// `mask` allows.
 /// `rows` has queries, keys and values side by side.
 pub(super) fn attend(
     rows: &[f32],
@@ -344,8 +345,8 @@ pub(super) fn dots<'a>(row: &[f32], others: impl Iterator<Item = &'a [f32]>) -> 
     others.map(|other| row.iter().zip(other).map(|(a, b)| a * b).sum()).collect()
 }
 
-/// The exponential to within two units in the last place (the polynomial of Cephes' `expf`); beyond
-/// ±87 it stays at what it is there. NaN stays NaN.
+/// The exponential to within two units in the last place (the polynomial of Cephes' `expf`). Arguments are
+/// clamped to ±87. NaN stays NaN.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
     // Adding 1.5 * 2^23 rounds to an integer, which the low bits then hold.
@@ -393,7 +394,7 @@ mod tests {
         assert_eq!(exp(-1e30), exp(-87.0));
     }
 
-    /// Attention as the formula has it, in `f64`, for one head.
+    /// Compared with the formula of attention in `f64`, for one head.
     #[test]
     fn a_piece_with_its_past_attends_as_the_whole_does() {
         let heads = Heads { queries: 4, keys: 2, width: 6 };
@@ -415,7 +416,7 @@ mod tests {
             attend(&rows[4 * 48..], &later, heads, &past, AttentionMask::Causal),
             out[4 * 24..]
         );
-        // The last token sees all in either case, and others then see what comes after them.
+        // The last token attends to all tokens in both cases; the others, with a full mask, also to later ones.
         let all = attend(&rows, &whole, heads, &LayerCache::default(), AttentionMask::Full);
         assert_eq!(all[6 * 24..], out[6 * 24..]);
         assert_ne!(all[5 * 24..6 * 24], out[5 * 24..6 * 24]);
@@ -437,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn norms_and_gates_are_as_their_formulas_have_them() {
+    fn norms_and_gates_match_their_formulas() {
         let x: Vec<f32> = (0..40).map(|i| (i as f32 - 17.0) / 5.0).collect();
         let weight: Vec<f32> = (0..20).map(|i| 1.0 + i as f32 / 10.0).collect();
         let normed = rms_norm(&x, &weight, 1e-5);

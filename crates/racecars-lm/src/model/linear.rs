@@ -1,8 +1,8 @@
-//! Matrix products with weights that stay.
+//! Matrix products with constant weights.
 //!
-//! The weights are packed once, into panels of as many outputs as two vectors hold; a panel is then
-//! multiplied with tiles of up to twelve rows, whose sums stay in the processor's registers. Every sum
-//! is taken in the same order, however many rows and threads there are.
+//! The weights are packed once, into panels of as many outputs as two vectors hold. A panel is multiplied
+//! with tiles of up to twelve rows, whose sums stay in registers. The order of every sum is the same for
+//! any number of rows and threads.
 
 use pulp::bytemuck::cast_slice;
 use pulp::{Arch, Simd, WithSimd};
@@ -10,21 +10,21 @@ use rayon::prelude::*;
 
 /// A linear map.
 pub(super) struct Linear {
-    /// Panel after panel; in each, the weights of its outputs for every input in turn.
+    /// The panels, concatenated. Each has, for every input, the weights of its outputs.
     panels: Vec<f32>,
     /// The number of outputs of a panel. Those beyond `outputs` have weights of zero.
     width: usize,
     inputs: usize,
     outputs: usize,
-    /// A number per output, or nothing.
+    /// A number per output, or empty.
     bias: Vec<f32>,
 }
 
-/// The most rows of a tile; the others are of 4 and 8.
-const MOST_ROWS: usize = 12;
+/// The maximum number of rows of a tile; smaller tiles have 4 or 8.
+const MAX_TILE_ROWS: usize = 12;
 
 impl Linear {
-    /// From a weight of outputs times inputs, and a bias of outputs or nothing.
+    /// From a weight matrix of outputs times inputs, and a bias per output or none.
     pub(super) fn new(weight: &[f32], inputs: usize, bias: Vec<f32>) -> Self {
         let outputs = weight.len() / inputs;
         let width = Arch::new().dispatch(PanelWidth);
@@ -73,7 +73,7 @@ impl WithSimd for Product<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Linear { panels, width, inputs, outputs, bias } = self.linear;
-        let most = if S::REGISTER_COUNT >= 32 { MOST_ROWS } else { 4 };
+        let most = if S::REGISTER_COUNT >= 32 { MAX_TILE_ROWS } else { 4 };
         let tiles: Vec<Tile> = (self.rows.chunks(most * inputs).enumerate())
             .map(|(i, rows)| Tile::new(i * most, rows, *inputs))
             .collect();
@@ -91,7 +91,7 @@ impl WithSimd for Product<'_> {
                 match tile.size {
                     4 => multiply::<S, 4>(simd, tile, panel, &mut write),
                     8 => multiply::<S, 8>(simd, tile, panel, &mut write),
-                    _ => multiply::<S, MOST_ROWS>(simd, tile, panel, &mut write),
+                    _ => multiply::<S, MAX_TILE_ROWS>(simd, tile, panel, &mut write),
                 }
             }
         }
@@ -102,7 +102,7 @@ impl WithSimd for Product<'_> {
 struct Tile {
     x: Vec<f32>,
     size: usize,
-    /// Which rows these are.
+    /// The index of its first row.
     from: usize,
     count: usize,
 }
@@ -150,7 +150,7 @@ mod tests {
     use racecars::random::Random;
 
     #[test]
-    fn products_are_those_of_the_formula_whatever_the_shape() {
+    fn products_match_the_formula_for_all_shapes() {
         let mut random = Random::new(1);
         for (count, inputs, outputs) in
             [(1, 1, 1), (3, 7, 33), (5, 16, 32), (12, 40, 31), (29, 5, 70), (64, 33, 100)]

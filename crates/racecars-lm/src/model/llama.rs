@@ -2,8 +2,8 @@
 //! gated feed-forward layers, shared heads of keys), from GGUF files.
 //!
 //! Weights are dequantized once. Sequences are packed: a row per token and no padding; the matrix
-//! products are of all rows at once. Tokens that stand before the prompt are run once, and their keys
-//! and values kept ([`Llama::remember`]).
+//! products are of all rows at once. Tokens before the prompt are run once, and their keys and values
+//! cached ([`Llama::fill_cache`]).
 
 use super::gguf::Gguf;
 use super::kernels::{
@@ -22,7 +22,7 @@ pub(super) struct Llama {
     table: Vec<f32>,
     layers: Vec<LlamaLayer>,
     norm: Vec<f32>,
-    /// The output table where it is not the embedding table.
+    /// The output table, if it is not the embedding table.
     output: Option<Vec<f32>>,
     rotation: RotaryAngles,
     pub(super) context: usize,
@@ -31,22 +31,22 @@ pub(super) struct Llama {
 
 struct LlamaLayer {
     attention_norm: Vec<f32>,
-    /// Queries, keys and values at once.
+    /// The weights of queries, keys and values, concatenated.
     attention: Linear,
     attention_out: Linear,
     feed_norm: Vec<f32>,
-    /// Gates and ups at once.
+    /// The weights of gates and ups, concatenated.
     feed: Linear,
     feed_out: Linear,
 }
 
-/// Keys and values of tokens that were run, by layer.
+/// Cached keys and values, by layer.
 pub(super) struct KvCache {
     layers: Vec<LayerCache>,
 }
 
-/// The longest sequence for which angles are kept.
-const LONGEST: usize = 8192;
+/// The longest supported sequence, for which rotary angles are precomputed.
+const MAX_CONTEXT: usize = 8192;
 
 impl Llama {
     pub(super) fn read(file: &mut Gguf) -> Result<Self> {
@@ -64,8 +64,8 @@ impl Llama {
         let turned = file.count_or("llama.rope.dimension_count", width)?;
         if !queries.is_multiple_of(keys) || turned > width || !turned.is_multiple_of(2) {
             return Err(Error::model(format!(
-                "{queries} heads of width {width}, {keys} of keys, {turned} of it turned: these do \
-                 not go together"
+                "{queries} heads of width {width}, {keys} of keys, {turned} of it rotated: these do \
+                 not fit together"
             )));
         }
         if file.has("rope_freqs.weight") {
@@ -73,7 +73,7 @@ impl Llama {
         }
         let heads = Heads { queries, keys, width };
         let table = file.count("llama.vocab_size")?;
-        let context = file.count("llama.context_length")?.min(LONGEST);
+        let context = file.count("llama.context_length")?.min(MAX_CONTEXT);
         let embedding = file.tensor("token_embd.weight", &[table, hidden])?;
         let layers = (0..file.count("llama.block_count")?)
             .map(|i| LlamaLayer::read(file, i, heads, hidden, inner))
@@ -121,14 +121,14 @@ impl Llama {
         }
     }
 
-    /// How many bytes of memory a remembered token takes.
+    /// The bytes of a cached token.
     pub(super) fn bytes_per_token(&self) -> usize {
         self.layers.len() * 2 * self.heads.key_row() * size_of::<f32>()
     }
 
-    /// Runs tokens that stand at the beginning of sequences, one piece per sequence, and keeps their
-    /// keys and values.
-    pub(super) fn remember(&self, mut x: Vec<f32>, pieces: &[SequencePiece]) -> KvCache {
+    /// Runs the tokens at the beginning of sequences, one piece per sequence, and returns their keys and
+    /// values.
+    pub(super) fn fill_cache(&self, mut x: Vec<f32>, pieces: &[SequencePiece]) -> KvCache {
         let (nothing, heads) = (LayerCache::default(), self.heads);
         let mut layers = Vec::with_capacity(self.layers.len());
         for (i, layer) in self.layers.iter().enumerate() {
@@ -150,21 +150,21 @@ impl Llama {
         KvCache { layers }
     }
 
-    /// Runs pieces of sequences that begin in `memory`, if anywhere, and returns the final state of
-    /// the last token of each.
+    /// Runs pieces of sequences whose beginning is in `cache`, if given, and returns the final state of the
+    /// last token of each.
     pub(super) fn last_states(
         &self,
         mut x: Vec<f32>,
         pieces: &[SequencePiece],
-        memory: Option<&KvCache>,
+        cache: Option<&KvCache>,
     ) -> Vec<f32> {
         let nothing = LayerCache::default();
         for (i, layer) in self.layers.iter().enumerate() {
-            let past = memory.map_or(&nothing, |memory| &memory.layers[i]);
+            let past = cache.map_or(&nothing, |cache| &cache.layers[i]);
             let rows = self.attention_rows(layer, &x, pieces);
             let mut seen = attend(&rows, pieces, self.heads, past, AttentionMask::Causal);
             if i + 1 == self.layers.len() {
-                // Nothing looks at the other tokens any more.
+                // The other tokens are not needed any more.
                 x = lasts(&x, pieces, self.hidden);
                 seen = lasts(&seen, pieces, self.heads.query_row());
             }
@@ -173,7 +173,7 @@ impl Llama {
         rms_norm(&x, &self.norm, self.epsilon)
     }
 
-    /// The logits of some words at each of some final states.
+    /// The logits of words at each final state.
     pub(super) fn logits(&self, states: &[f32], words: &[u32]) -> Vec<f32> {
         let table = self.output.as_ref().unwrap_or(&self.table);
         let row = |word: u32| &table[word as usize * self.hidden..][..self.hidden];
@@ -182,7 +182,7 @@ impl Llama {
             .collect()
     }
 
-    /// Queries, keys and values, turned to their positions.
+    /// Queries, keys and values, rotated to their positions.
     fn attention_rows(&self, layer: &LlamaLayer, x: &[f32], pieces: &[SequencePiece]) -> Vec<f32> {
         let normed = rms_norm(x, &layer.attention_norm, self.epsilon);
         let mut rows = layer.attention.apply(&normed);
@@ -190,7 +190,7 @@ impl Llama {
         rows
     }
 
-    /// What comes after attention in a layer.
+    /// The part of a layer after attention.
     fn finish(&self, layer: &LlamaLayer, x: &mut [f32], seen: &[f32]) {
         add(x, &layer.attention_out.apply(seen));
         let normed = rms_norm(x, &layer.feed_norm, self.epsilon);
@@ -235,7 +235,7 @@ fn lasts(rows: &[f32], pieces: &[SequencePiece], width: usize) -> Vec<f32> {
 }
 
 impl KvCache {
-    /// Adds the tokens of `more` after these.
+    /// Appends the tokens of `more`.
     pub(super) fn append(&mut self, more: KvCache) {
         for (layer, more) in self.layers.iter_mut().zip(more.layers) {
             layer.keys.extend(more.keys);

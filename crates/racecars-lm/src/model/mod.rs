@@ -2,7 +2,7 @@
 //!
 //! A [`Model`] is opened from a GGUF file (causal models of the Llama family) or from a folder with a
 //! RoBERTa (`config.json`, `model.safetensors`, `tokenizer.json`). Texts are tokenized once, into a
-//! [`Batch`]; then any number of prompts are evaluated on it.
+//! [`Batch`], on which any number of prompts can then be evaluated.
 
 mod gguf;
 mod kernels;
@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use tokenizer::Tokens;
 
-/// How many tokens are run at once: enough for fast matrix products, and little memory.
-const AT_ONCE: usize = 2048;
+/// The number of tokens run at once: enough for fast matrix products, with little memory.
+const TOKENS_AT_ONCE: usize = 2048;
 
 /// A language model.
 pub struct Model {
@@ -35,32 +35,32 @@ enum Network {
     Roberta(Box<Roberta>),
 }
 
-/// What may be known about a model.
+/// The public description of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelInfo {
-    /// Its name, from the file's.
+    /// Its name, from the file name.
     pub name: String,
-    /// What it predicts.
+    /// Which token it predicts.
     pub kind: ModelKind,
     /// The length of a token's embedding.
     pub hidden: usize,
     /// The number of layers.
     pub layers: usize,
-    /// The number of tokens that it knows.
+    /// The size of the vocabulary.
     pub vocabulary: usize,
     /// The longest sequence, prompt included.
     pub context: usize,
-    /// The numbers of the embedding table, which scale the random projection.
+    /// Statistics of the embedding table, which scale the random projection.
     pub embedding: EmbeddingStatistics,
 }
 
-/// What a model predicts.
+/// Which token a model predicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ModelKind {
     /// The next token.
     Causal,
-    /// A token that is hidden.
+    /// A masked token.
     Masked,
 }
 
@@ -82,17 +82,17 @@ impl EmbeddingStatistics {
     }
 }
 
-/// A text around the place of the prompt: `before`, prompt, `after`, the label word, `tail`.
+/// A text around the position of the prompt: `before`, prompt, `after`, label word, `tail`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InputText {
-    /// What stands before the prompt.
+    /// The text before the prompt.
     #[serde(default)]
     pub before: String,
-    /// What stands between the prompt and the label word.
+    /// The text between the prompt and the label word.
     #[serde(default)]
     pub after: String,
-    /// What stands after the label word; causal models do not look at it.
+    /// The text after the label word; causal models ignore it.
     #[serde(default)]
     pub tail: String,
 }
@@ -101,7 +101,7 @@ pub struct InputText {
 struct Row {
     before: Vec<u32>,
     after: Vec<u32>,
-    /// Where in `after` the label word is predicted, in masked models.
+    /// The index in `after` of the masked token, in masked models.
     mask: usize,
 }
 
@@ -109,9 +109,9 @@ struct Row {
 pub struct Batch {
     rows: Vec<Row>,
     words: Vec<u32>,
-    /// The tokens whose embeddings are added to every prompt, over and over.
+    /// The tokens whose embeddings, repeated, are added to every prompt.
     base: Vec<u32>,
-    memory: Option<KvCache>,
+    cache: Option<KvCache>,
     tokens: usize,
     bytes: usize,
 }
@@ -122,7 +122,7 @@ impl Batch {
         self.rows.len()
     }
 
-    /// Whether there is no text; never.
+    /// Whether there is no text, which never happens.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -137,7 +137,7 @@ impl Batch {
         self.tokens
     }
 
-    /// About how much memory it takes.
+    /// Its approximate size in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -148,7 +148,7 @@ impl Batch {
     }
 }
 
-/// Whether the `config.json` of a folder is that of a model that can be opened.
+/// Checks that a `config.json` is that of a supported model.
 pub(crate) fn check_config(path: &Path) -> Result<()> {
     roberta::RobertaConfig::read(path).map(|_| ())
 }
@@ -209,12 +209,12 @@ impl Model {
         Ok(Model { info, tokens, network: Network::Roberta(Box::new(roberta)) })
     }
 
-    /// What may be known about it.
+    /// The description of the model.
     pub fn info(&self) -> &ModelInfo {
         &self.info
     }
 
-    /// The tokens of a text, without what every sequence begins and ends with.
+    /// The tokens of a text, without those at the beginning and end of every sequence.
     pub fn tokenize(&self, text: &str) -> Result<Vec<u32>> {
         let tokens = self.tokens.of(text)?;
         match tokens.iter().find(|&&token| token as usize >= self.info.vocabulary) {
@@ -226,9 +226,8 @@ impl Model {
         }
     }
 
-    /// Makes texts ready. `words` are the label words; `base`, if not empty, a text whose embedding is
-    /// added to every prompt (over and over, if it is shorter).
-    /// There may be at most so many tokens in all.
+    /// Tokenizes texts. `words` are the label words. `base`, if not empty, is a text whose embedding is added
+    /// to every prompt, repeated if it is shorter. The texts may have at most `most_tokens` tokens in total.
     pub fn prepare(
         &self,
         texts: &[InputText],
@@ -265,14 +264,14 @@ impl Model {
             rows,
             words: word_tokens,
             base: self.tokenize(base)?,
-            memory: None,
+            cache: None,
             tokens,
             bytes: tokens * size_of::<u32>(),
         };
         if let Network::Llama(llama) = &self.network {
             let before: usize = batch.rows.iter().map(|row| row.before.len()).sum();
             batch.bytes += before * llama.bytes_per_token();
-            batch.memory = remember(llama, &batch.rows);
+            batch.cache = fill_cache(llama, &batch.rows);
         }
         Ok(batch)
     }
@@ -305,8 +304,8 @@ impl Model {
         }
     }
 
-    /// The label words' logits for each prompt: a row per text, a column per word. A prompt is its
-    /// tokens' embeddings one after the other; all must be of the same length, and may be empty.
+    /// The label words' logits for each prompt: a row per text, a column per word. A prompt is the
+    /// concatenation of its tokens' embeddings; all must have the same length, and may be empty.
     pub fn logits(&self, batch: &Batch, prompts: &[Vec<f32>]) -> Result<Vec<Vec<f32>>> {
         let hidden = self.info.hidden;
         let length = prompts.first().map_or(0, Vec::len);
@@ -361,13 +360,14 @@ fn name(path: &Path) -> String {
     stem.map_or("model".to_string(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// Runs what stands before the prompts.
-fn remember(llama: &Llama, rows: &[Row]) -> Option<KvCache> {
-    let mut memory: Option<KvCache> = None;
+/// Runs the tokens before the prompts and caches their keys and values.
+fn fill_cache(llama: &Llama, rows: &[Row]) -> Option<KvCache> {
+    let mut cache: Option<KvCache> = None;
     let mut from = 0;
     while from < rows.len() {
         let (mut x, mut pieces, mut count) = (Vec::new(), Vec::new(), 0);
-        while from < rows.len() && (pieces.is_empty() || count + rows[from].before.len() <= AT_ONCE)
+        while from < rows.len()
+            && (pieces.is_empty() || count + rows[from].before.len() <= TOKENS_AT_ONCE)
         {
             let before = &rows[from].before;
             llama.embed(before, &mut x);
@@ -376,14 +376,14 @@ fn remember(llama: &Llama, rows: &[Row]) -> Option<KvCache> {
             from += 1;
         }
         if count > 0 {
-            let more = llama.remember(x, &pieces);
-            match &mut memory {
-                Some(memory) => memory.append(more),
-                None => memory = Some(more),
+            let more = llama.fill_cache(x, &pieces);
+            match &mut cache {
+                Some(cache) => cache.append(more),
+                None => cache = Some(more),
             }
         }
     }
-    memory
+    cache
 }
 
 fn causal_logits(llama: &Llama, batch: &Batch, prompts: &[Vec<f32>]) -> Vec<f32> {
@@ -398,13 +398,13 @@ fn causal_logits(llama: &Llama, batch: &Batch, prompts: &[Vec<f32>]) -> Vec<f32>
     let (mut x, mut pieces, mut count) = (Vec::new(), Vec::new(), 0);
     let mut run = |x: &mut Vec<f32>, pieces: &mut Vec<SequencePiece>| {
         let states =
-            llama.last_states(std::mem::take(x), &std::mem::take(pieces), batch.memory.as_ref());
+            llama.last_states(std::mem::take(x), &std::mem::take(pieces), batch.cache.as_ref());
         logits.extend(llama.logits(&states, &batch.words));
     };
     for prompt in prompts {
         for (row, past) in batch.rows.iter().zip(&pasts) {
             let length = prompt.len() / llama.hidden() + row.after.len();
-            if !pieces.is_empty() && count + length > AT_ONCE {
+            if !pieces.is_empty() && count + length > TOKENS_AT_ONCE {
                 run(&mut x, &mut pieces);
                 count = 0;
             }
@@ -420,7 +420,7 @@ fn causal_logits(llama: &Llama, batch: &Batch, prompts: &[Vec<f32>]) -> Vec<f32>
     logits
 }
 
-/// In masked models every token sees every other: nothing can be kept.
+/// In masked models every token attends to every other, so nothing can be cached.
 fn masked_logits(roberta: &Roberta, batch: &Batch, prompts: &[Vec<f32>]) -> Vec<f32> {
     let (mut x, mut sequences, mut count) = (Vec::new(), Vec::new(), 0);
     let mut logits = Vec::new();
@@ -432,7 +432,7 @@ fn masked_logits(roberta: &Roberta, batch: &Batch, prompts: &[Vec<f32>]) -> Vec<
         for row in &batch.rows {
             let place = row.before.len() + prompt.len() / roberta.hidden();
             let length = place + row.after.len();
-            if !sequences.is_empty() && count + length > AT_ONCE {
+            if !sequences.is_empty() && count + length > TOKENS_AT_ONCE {
                 run(&mut x, &mut sequences);
                 count = 0;
             }

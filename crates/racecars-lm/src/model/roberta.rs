@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use tokenizers::Tokenizer;
 
-/// The part of `config.json` that matters here.
+/// The part of `config.json` that is used here.
 #[derive(Debug, Deserialize)]
 pub(super) struct RobertaConfig {
     hidden_size: usize,
@@ -38,19 +38,19 @@ pub(super) struct Roberta {
     config: RobertaConfig,
     /// The embedding table, a row per token.
     table: Vec<f32>,
-    /// A row per position; the embedding of the only token type is in it.
+    /// A row per position, to which the embedding of the only token type is added.
     positions: Vec<f32>,
     norm: LayerNorm,
     layers: Vec<RobertaLayer>,
     head: Linear,
     head_norm: LayerNorm,
-    /// The head's table where it is not the embedding table, and its bias.
+    /// The head's table, if it is not the embedding table.
     decoder: Option<Vec<f32>>,
     bias: Vec<f32>,
 }
 
 struct RobertaLayer {
-    /// Queries, keys and values at once.
+    /// The weights of queries, keys and values, concatenated.
     attention: Linear,
     attention_out: Linear,
     norm: LayerNorm,
@@ -130,7 +130,7 @@ impl Roberta {
         self.config.vocab_size
     }
 
-    /// Positions are counted from one after the padding token's number.
+    /// Positions start after the index of the padding token.
     pub(super) fn context(&self) -> usize {
         self.config.max_position_embeddings - self.config.pad_token_id - 1
     }
@@ -147,8 +147,8 @@ impl Roberta {
         }
     }
 
-    /// The logits of some words at one place of each sequence. `x` has the sequences' embeddings one
-    /// after the other, `sequences` the length of each and the place.
+    /// The logits of words at one position of each sequence. `x` has the concatenated embeddings of the
+    /// sequences, `sequences` the length and the position of each.
     pub(super) fn logits(
         &self,
         mut x: Vec<f32>,
@@ -200,7 +200,7 @@ impl RobertaConfig {
         let wrong = |error| Error::model(format!("{}: {error}", path.display()));
         let value: serde_json::Value = serde_json::from_str(&text).map_err(wrong)?;
         let kind = value.get("model_type").and_then(serde_json::Value::as_str).unwrap_or("none");
-        // Before the fields, of which other models have others.
+        // Checked before the fields, since other models have other fields.
         if kind != "roberta" {
             return Err(Error::model(format!(
                 "{}: model_type `{kind}` is not supported; `roberta` is, and GGUF files of the Llama family",

@@ -1,15 +1,16 @@
-//! From texts to tokens.
+//! Tokenizing texts.
 
 use crate::error::{Error, Result};
 use tokenizers::Tokenizer;
 
-/// A tokenizer, and what stands around every text.
+/// A tokenizer, and the tokens around every text.
 pub(crate) struct Tokens {
     tokenizer: Tokenizer,
-    /// What every sequence begins and ends with.
+    /// The tokens at the beginning of every sequence.
     begin: Vec<u32>,
+    /// The tokens at the end of every sequence.
     end: Vec<u32>,
-    /// The token whose place is predicted, in masked models.
+    /// The token whose position is predicted, in masked models.
     mask: Option<u32>,
 }
 
@@ -35,14 +36,14 @@ impl Tokens {
         self.mask
     }
 
-    /// The tokens of a text, without what stands around it.
+    /// The tokens of a text, without those around it.
     pub(super) fn of(&self, text: &str) -> Result<Vec<u32>> {
         let encoding = (self.tokenizer.encode_fast(text, false))
             .map_err(|error| Error::input(format!("cannot tokenize {text:?}: {error}")))?;
         Ok(encoding.get_ids().to_vec())
     }
 
-    /// The token of a label word, as it stands after a space.
+    /// The token of a label word after a space.
     pub(super) fn word(&self, word: &str) -> Result<u32> {
         if word.trim() != word || word.is_empty() {
             return Err(Error::input(format!(

@@ -1,8 +1,8 @@
-//! The journal of a tuning: one JSON object per line, only ever appended to. The first line has the
-//! settings, then comes a line per request and one per look at the development texts.
+//! The journal of a tuning: one JSON object per line, append-only. The first line has the settings, then
+//! there is a line per request and one per evaluation of the best prompt on the development texts.
 //!
-//! Points are not in it: the search is a function of its seed and of what it was told, so going on
-//! means asking and telling again. A check of each request's points says whether they are the same.
+//! Points are not in it: the search is a function of its seed and of the outcomes, so it is resumed by
+//! replaying asks and tells. A hash of each request's points verifies that they are the same.
 
 use super::PromptScores;
 use super::settings::TuneSettings;
@@ -13,15 +13,15 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// A line.
+/// A line of the journal.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub(super) enum TuneLine {
-    /// The first.
+    /// The first line.
     Tune(Box<TuneHeader>),
     /// A request was answered.
     Calls(Calls),
-    /// The best prompt was looked at.
+    /// The best prompt was evaluated on the development texts.
     Look(PromptScores),
 }
 
@@ -38,9 +38,9 @@ pub(super) struct TuneHeader {
 pub(super) struct Calls {
     /// A hash of the points, in hexadecimal.
     pub(super) check: String,
-    /// What came of each: a score, or why there is none.
+    /// The result of each point.
     pub(super) results: Vec<CallResult>,
-    /// How long the request took.
+    /// The time of the request in seconds.
     pub(super) seconds: f64,
 }
 
@@ -58,8 +58,8 @@ pub(super) struct TuneJournal {
 }
 
 impl TuneJournal {
-    /// Opens the journal at `path`, makes it if need be, and returns the lines that are there. A last
-    /// line without its end is cut off.
+    /// Opens the journal at `path`, or creates it, and returns its lines. An incomplete last line is
+    /// removed.
     pub(super) fn open(path: &Path) -> Result<(Self, Vec<TuneLine>)> {
         let refuse = |what: &'static str| move |error| Error::system(what, path, error);
         let mut file = OpenOptions::new()
@@ -73,7 +73,7 @@ impl TuneJournal {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let path = path.display();
-                return Err(Error::journal(format!("another process is at work on {path}")));
+                return Err(Error::journal(format!("another process is using {path}")));
             }
             Err(TryLockError::Error(error)) => return Err(Error::system("lock", path, error)),
         }
@@ -93,7 +93,7 @@ impl TuneJournal {
         Ok((TuneJournal { path: path.to_path_buf(), file }, lines))
     }
 
-    /// Appends a line, in one write, and sees it to the disk: a request takes much longer.
+    /// Appends a line in one write and syncs it to disk, which is fast compared with a request.
     pub(super) fn append(&mut self, line: &TuneLine) -> Result<()> {
         let mut text = serde_json::to_vec(line).map_err(Error::journal)?;
         text.push(b'\n');

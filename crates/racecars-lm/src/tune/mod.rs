@@ -21,10 +21,10 @@ use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The best prompt on the training texts so far, looked at on all texts.
+/// The scores of the best prompt on the training texts so far.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PromptScores {
-    /// After how many calls.
+    /// The number of calls so far.
     pub calls: u64,
     /// On the training texts.
     pub train: Score,
@@ -32,55 +32,55 @@ pub struct PromptScores {
     pub dev: Score,
 }
 
-/// How far a tuning is.
+/// The progress of a tuning.
 #[derive(Debug, Clone, Copy)]
 pub struct TuneStatus {
-    /// Calls so far, and in all.
+    /// The number of calls so far.
     pub calls: u64,
     /// The budget.
     pub budget: u64,
-    /// Calls and time of this session.
+    /// The calls and the time of this session.
     pub session: (u64, Duration),
-    /// The best on the training texts.
+    /// The best score on the training texts.
     pub best: Option<Score>,
-    /// The last look.
+    /// The last scores of the best prompt.
     pub look: Option<PromptScores>,
 }
 
-/// What came of a tuning.
+/// The result of a tuning.
 #[derive(Debug, Clone, Serialize)]
 pub struct Tuned {
     /// The model's name.
     pub model: String,
-    /// Where the split is from.
+    /// The source of the split.
     pub data: String,
-    /// Without any prompt.
+    /// The scores without a prompt.
     pub without: PromptScores,
-    /// With the prompt before tuning, p0.
+    /// The scores of the untuned prompt, p0.
     pub untuned: PromptScores,
-    /// The looks along the way.
+    /// The scores of the best prompt during the tuning.
     pub looks: Vec<PromptScores>,
-    /// The prompt that is saved: of those looked at the one with the lowest loss on the development
-    /// texts. So they have chosen it, and its score on them is a little better than on new ones.
+    /// The saved prompt: of those in `looks`, the one with the lowest loss on the development texts. Since
+    /// these texts have selected it, its score on them is a little better than on new ones.
     pub kept: PromptScores,
-    /// Each improvement of the training loss: the call, and the loss.
+    /// Each improvement of the training loss as (call, loss).
     pub improvements: Vec<(u64, f64)>,
-    /// The calls made.
+    /// The number of calls.
     pub calls: u64,
-    /// Those that failed.
+    /// The number of failed calls.
     pub failures: u64,
-    /// The seconds that the calls took, all sessions together.
+    /// The time of the calls in seconds, over all sessions.
     pub seconds: f64,
-    /// Whether it was interrupted before its budget was used.
+    /// Whether it was interrupted before its budget was used up.
     pub is_interrupted: bool,
 }
 
-/// The names of the files in a tuning's folder.
+/// The file name of the journal in a tuning's folder.
 pub const JOURNAL: &str = "journal.jsonl";
-/// The prompt that is kept.
+/// The file name of the saved prompt.
 pub const PROMPT: &str = "prompt.safetensors";
 
-/// Tunes a prompt; goes on if `folder` has a journal of the same tuning.
+/// Tunes a prompt; resumes if `folder` has a journal of the same tuning.
 pub fn tune(
     service: &dyn BlackBox,
     settings: &TuneSettings,
@@ -98,16 +98,16 @@ pub fn tune(
         let results = run.evaluate(&candidates)?;
         run.journal.append(&TuneLine::Calls(results.clone()))?;
         run.tell(candidates, &results)?;
-        run.look(false)?;
+        run.score_best(false)?;
         let (best, look) = (run.best.as_ref().map(|best| best.score), run.looks.last().copied());
         let session = (run.calls - from, start.elapsed());
         observe(&TuneStatus { calls: run.calls, budget: settings.budget, session, best, look });
     }
-    run.look(true)?;
+    run.score_best(true)?;
     run.finish(cancel.is_cancelled())
 }
 
-/// A tuning under way.
+/// A running tuning.
 struct TuneRun<'a> {
     settings: &'a TuneSettings,
     header: TuneHeader,
@@ -131,7 +131,7 @@ struct TuneRun<'a> {
 struct BestPrompt {
     z: Vec<f64>,
     score: Score,
-    /// Its call, counted from 1.
+    /// The call that found it, counted from 1.
     call: u64,
 }
 
@@ -182,15 +182,15 @@ impl<'a> TuneRun<'a> {
             Some(TuneLine::Tune(first)) => *first,
             Some(_) => {
                 let path = journal.path().display();
-                return Err(Error::journal(format!("{path} does not begin as a tuning does")));
+                return Err(Error::journal(format!("{path} is not the journal of a tuning")));
             }
         };
         same(&first, &header).map_err(|what| {
             let path = journal.path().display();
-            Error::journal(format!("{path} is of another tuning: {what}; name another folder"))
+            Error::journal(format!("{path} belongs to another tuning: {what}; use another folder"))
         })?;
         let space = Space::cube(settings.dim, -settings.bound, settings.bound)?;
-        // The algorithm keeps planning with the first budget, or the replay would be of another run.
+        // The algorithm keeps the first budget, since with another one the replay would be another run.
         let budget = first.settings.budget;
         let optimizer = settings.algorithm()?.optimizer(&space, Some(budget), settings.seed)?;
         let mut run = TuneRun {
@@ -217,7 +217,7 @@ impl<'a> TuneRun<'a> {
         Ok(run)
     }
 
-    /// Does again what a line says was done.
+    /// Replays a line of the journal.
     fn replay(&mut self, line: TuneLine) -> Result<()> {
         let strange = |what: &str| Error::journal(format!("the journal does not fit: {what}"));
         match line {
@@ -239,7 +239,7 @@ impl<'a> TuneRun<'a> {
         }
     }
 
-    /// The next candidates. The first is p0 alone, z = 0: nothing that is worse shall come out.
+    /// The next candidates. The first is p0, z = 0, so that the result is never worse.
     fn ask(&mut self, count: usize) -> Option<Vec<Candidate>> {
         if self.calls == 0 {
             return Some(vec![Candidate::known(vec![0.0; self.settings.dim])]);
@@ -252,7 +252,7 @@ impl<'a> TuneRun<'a> {
         EvaluateOptions { loss: self.settings.loss, logits: false }
     }
 
-    /// One request.
+    /// Evaluates candidates in one request.
     fn evaluate(&self, candidates: &[Candidate]) -> Result<Calls> {
         let prompts: Vec<_> =
             candidates.iter().map(|candidate| self.projection.apply(candidate.point())).collect();
@@ -290,8 +290,8 @@ impl<'a> TuneRun<'a> {
         Ok(())
     }
 
-    /// Looks at the best prompt on the development texts, if it is time to.
-    fn look(&mut self, is_last: bool) -> Result<()> {
+    /// Evaluates the best prompt on the development texts, if that is due.
+    fn score_best(&mut self, is_last: bool) -> Result<()> {
         let Some(best) = &self.best else { return Ok(()) };
         let every = self.settings.look_every;
         let last = self.looks.last().map_or(0, |look| look.calls);
@@ -300,7 +300,7 @@ impl<'a> TuneRun<'a> {
             return Ok(());
         }
         let look = match self.looks.last() {
-            // The best is the same as last time.
+            // The best prompt is the same as last time.
             Some(last) if last.calls >= best.call => PromptScores { calls: self.calls, ..*last },
             _ => {
                 let dev = self.dev.score(self.projection.apply(&best.z), self.wanted())?;
@@ -314,7 +314,7 @@ impl<'a> TuneRun<'a> {
         }
     }
 
-    /// Keeps the best prompt if this look at it is the best on the development texts; says whether.
+    /// Keeps the best prompt if its score on the development texts is the best so far. Returns whether it is.
     fn keep(&mut self, look: PromptScores) -> bool {
         self.looks.push(look);
         let is_better = self.kept.as_ref().is_none_or(|(_, kept)| look.dev.loss < kept.dev.loss);
@@ -327,7 +327,7 @@ impl<'a> TuneRun<'a> {
         }
     }
 
-    /// Saves the prompt that is kept.
+    /// Saves the kept prompt.
     fn save(&self) -> Result<()> {
         let Some((kept, _)) = &self.kept else { return Ok(()) };
         let prompt = Prompt {
@@ -344,17 +344,17 @@ impl<'a> TuneRun<'a> {
         prompt.save(&self.folder.join(PROMPT))
     }
 
-    /// How a prompt does that no call found.
-    fn look_at(&self, numbers: Vec<f32>) -> Result<PromptScores> {
+    /// The scores of a prompt that was not found by a call.
+    fn scores_of(&self, numbers: Vec<f32>) -> Result<PromptScores> {
         let train = self.train.score(numbers.clone(), self.wanted())?;
         let dev = self.dev.score(numbers, self.wanted())?;
         Ok(PromptScores { calls: 0, train, dev })
     }
 
     fn finish(self, is_cancelled: bool) -> Result<Tuned> {
-        let without = self.look_at(Vec::new())?;
-        let untuned = self.look_at(vec![0.0; self.settings.prompt_tokens * self.hidden])?;
-        // Again, in case that it ended between a look and the file.
+        let without = self.scores_of(Vec::new())?;
+        let untuned = self.scores_of(vec![0.0; self.settings.prompt_tokens * self.hidden])?;
+        // Again, in case an earlier session ended between the journal line and the file.
         self.save()?;
         Ok(Tuned {
             kept: self.kept.map_or(untuned, |(_, look)| look),
@@ -382,7 +382,7 @@ fn same(first: &TuneHeader, now: &TuneHeader) -> Result<(), String> {
     now.settings.difference(&first.settings).map_or(Ok(()), Err)
 }
 
-/// A hash of points.
+/// A hash of the points.
 fn check(candidates: &[Candidate]) -> String {
     let mut hash = Sha256::new();
     for x in candidates.iter().flat_map(|candidate| candidate.point()) {

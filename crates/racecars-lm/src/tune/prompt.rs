@@ -1,4 +1,4 @@
-//! A tuned prompt as a file: safetensors, with all that is needed to use it in its metadata.
+//! A tuned prompt as a safetensors file, with everything needed to use it in its metadata.
 
 use super::settings::TuneSettings;
 use crate::error::{Error, Result};
@@ -11,11 +11,11 @@ use std::path::Path;
 /// A tuned prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt {
-    /// Its numbers: the tokens' embeddings one after the other, without p0.
+    /// The concatenated embeddings of its tokens, without p0.
     pub numbers: Vec<f32>,
-    /// Where it was found: z.
+    /// Its coordinates z.
     pub z: Vec<f64>,
-    /// How.
+    /// How it was found.
     pub origin: PromptOrigin,
 }
 
@@ -28,16 +28,16 @@ pub struct PromptOrigin {
     pub model: String,
     /// The length of a token's embedding.
     pub hidden: usize,
-    /// After how many calls.
+    /// The call that found it, counted from 1.
     pub calls: u64,
     /// Its loss on the training texts.
     pub train_loss: f64,
 }
 
 /// The key of the metadata.
-const KEY: &str = "racecars";
-/// The largest file that is read.
-const LARGEST: u64 = 1 << 30;
+const METADATA_KEY: &str = "racecars";
+/// The maximum size of a file in bytes.
+const MAX_FILE_BYTES: u64 = 1 << 30;
 
 struct Numbers(Vec<usize>, Vec<u8>, Dtype);
 
@@ -57,7 +57,7 @@ impl View for Numbers {
 }
 
 impl Prompt {
-    /// Writes it, beside and renamed, so that there is always a whole one.
+    /// Writes a temporary file and renames it, so that the file is always complete.
     pub fn save(&self, path: &Path) -> Result<()> {
         let refuse = |error: String| Error::system("write", path, error);
         let bytes = |numbers: &[f32]| numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
@@ -69,31 +69,33 @@ impl Prompt {
         ];
         let origin =
             serde_json::to_string(&self.origin).map_err(|error| refuse(error.to_string()))?;
-        let metadata = HashMap::from([(KEY.to_string(), origin)]);
+        let metadata = HashMap::from([(METADATA_KEY.to_string(), origin)]);
         let bytes = safetensors::serialize(tensors, Some(metadata))
             .map_err(|error| refuse(error.to_string()))?;
-        let beside = path.with_extension("safetensors.part");
-        std::fs::write(&beside, bytes)
-            .and_then(|()| std::fs::rename(&beside, path))
+        let temporary = path.with_extension("safetensors.part");
+        std::fs::write(&temporary, bytes)
+            .and_then(|()| std::fs::rename(&temporary, path))
             .map_err(|error| refuse(error.to_string()))
     }
 
-    /// Reads one.
+    /// Reads a prompt.
     pub fn load(path: &Path) -> Result<Self> {
         let wrong = |error: String| Error::data(format!("{}: {error}", path.display()));
         let size =
             std::fs::metadata(path).map_err(|error| Error::system("read", path, error))?.len();
-        if size > LARGEST {
+        if size > MAX_FILE_BYTES {
             return Err(wrong(format!("{size} bytes are too many for a prompt")));
         }
         let bytes = std::fs::read(path).map_err(|error| Error::system("read", path, error))?;
         let (_, metadata) = SafeTensors::read_metadata(&bytes)
             .map_err(|error| wrong(format!("not a safetensors file: {error}")))?;
         let origin = (metadata.metadata().as_ref())
-            .and_then(|metadata| metadata.get(KEY))
-            .ok_or_else(|| wrong(format!("not a prompt of ours: no `{KEY}` in its metadata")))?;
+            .and_then(|metadata| metadata.get(METADATA_KEY))
+            .ok_or_else(|| {
+                wrong(format!("not a prompt of ours: no `{METADATA_KEY}` in its metadata"))
+            })?;
         let origin: PromptOrigin = serde_json::from_str(origin)
-            .map_err(|error| wrong(format!("`{KEY}` of its metadata: {error}")))?;
+            .map_err(|error| wrong(format!("`{METADATA_KEY}` of its metadata: {error}")))?;
         let tensors = SafeTensors::deserialize(&bytes).map_err(|error| wrong(error.to_string()))?;
         let tensor = |name: &str, dtype: Dtype| match tensors.tensor(name) {
             Ok(tensor) if tensor.dtype() == dtype => Ok(tensor.data().to_vec()),

@@ -1,4 +1,4 @@
-//! What is tuned, and how: complete, checked, and the first line of a journal.
+//! The settings of a tuning: complete, validated, and the first line of its journal.
 
 use crate::error::{Error, Result};
 use crate::loss::Loss;
@@ -7,7 +7,7 @@ use crate::task::{Position, Task};
 use racecars::Algorithm;
 use serde::{Deserialize, Serialize};
 
-/// All that decides the course of a tuning, but for the model and the data, which are named.
+/// Everything that determines a tuning, except the model and the data, which the journal names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TuneSettings {
@@ -19,27 +19,27 @@ pub struct TuneSettings {
     pub seed: u64,
     /// The algorithm's name.
     pub algorithm: String,
-    /// RACE-CARS: how much a shrink shrinks.
+    /// RACE-CARS: the factor of a shrink.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gamma: Option<f64>,
-    /// RACE-CARS: how often it shrinks.
+    /// RACE-CARS: the probability of a shrink at each step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rho: Option<f64>,
-    /// The number of coordinates that are searched, d.
+    /// The number of searched coordinates, d.
     pub dim: usize,
-    /// They are within ± this.
+    /// The coordinates are within ± this.
     pub bound: f64,
     /// The number of tokens of the prompt.
     pub prompt_tokens: usize,
     /// The number of calls: prompts evaluated on the training texts.
     pub budget: u64,
-    /// How many candidates go into a request.
+    /// The number of candidates in a request.
     pub batch: usize,
-    /// After how many calls the best prompt is looked at on the development texts.
+    /// The best prompt is evaluated on the development texts every this many calls.
     pub look_every: u64,
-    /// What is minimized.
+    /// The loss.
     pub loss: Loss,
-    /// Where the prompt stands.
+    /// The position of the prompt.
     pub position: Position,
     /// The random projection.
     pub projection: ProjectionSettings,
@@ -59,8 +59,8 @@ impl TuneSettings {
         Ok(algorithm)
     }
 
-    /// How many candidates an algorithm gives away without learning in between loses nothing, or
-    /// little: those that work in generations.
+    /// The number of candidates that an algorithm can propose at once with little or no loss: many for
+    /// algorithms that work in generations.
     pub fn natural_batch(algorithm: &Algorithm) -> usize {
         match algorithm {
             Algorithm::RaceCars(_) | Algorithm::Sracos(_) => 1,
@@ -88,8 +88,8 @@ impl TuneSettings {
         Ok(())
     }
 
-    /// Whether a journal with `other` settings is of the same tuning: only the budget may differ, if it
-    /// has not become smaller than what was done.
+    /// The first setting that differs from `other`, the budget excepted; `None` if they are settings of the
+    /// same tuning.
     pub(super) fn difference(&self, other: &TuneSettings) -> Option<String> {
         let value = |settings: &TuneSettings| serde_json::to_value(settings).unwrap_or_default();
         let (mine, theirs) = (value(self), value(other));

@@ -1,5 +1,5 @@
-//! Small random models, written as the files that real ones come in. They know every byte, and the
-//! label words a, b, c and d.
+//! Small random models in the file formats of real ones. Their vocabulary is every byte, and the label words
+//! a, b, c and d.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use candle_core::quantized::gguf_file::{self, Value};
@@ -155,7 +155,7 @@ pub(crate) fn words() -> Vec<String> {
     ["a", "b", "c"].map(String::from).to_vec()
 }
 
-/// A random prompt of so many tokens.
+/// A random prompt with this many tokens.
 pub(crate) fn prompt(tokens: usize, seed: u64) -> Vec<f32> {
     let mut random = Random::new(seed);
     (0..tokens * HIDDEN).map(|_| (0.3 * random.normal()) as f32).collect()

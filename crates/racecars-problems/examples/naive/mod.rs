@@ -1,5 +1,5 @@
-//! The test functions written plainly, with the standard library's sines: what the unit tests
-//! compare with and `speed` races against.
+//! Naive implementations of the test functions with the standard library's sines: the reference of the unit
+//! tests and of `speed`.
 
 use std::f64::consts::{E, PI};
 

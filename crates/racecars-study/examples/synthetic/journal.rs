@@ -103,13 +103,8 @@ impl Study {
 
     /// An outcome as optimizers see it.
     fn inward(&self, outcome: &Value) -> Outcome {
-        if let Some(kind) = outcome["failed"].as_str() {
-            return Outcome::failed(kind);
-        }
-        if let Some(violation) = outcome["infeasible"].as_f64() {
-            return Outcome::infeasible(violation);
-        }
-        let outcome = Outcome::from(outcome["value"].as_f64());
-        if self.direction == Direction::Maximize { outcome.negated() } else { outcome }
+        let outcome: Outcome =
+            serde_json::from_value(outcome.clone()).unwrap_or_else(Outcome::failed);
+        outcome.signed(self.direction)
     }
 }

@@ -5,8 +5,8 @@ mod optuna;
 mod table;
 
 use crate::journal::Tell;
-use crate::outcome::Verdict;
-use crate::trace::{self, Event, Reader};
+use crate::outcome::Outcome;
+use crate::trace::{Event, Reader};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -68,7 +68,7 @@ pub fn export(folder: &Path, format: Format, out: &mut dyn Write) -> io::Result<
 }
 
 /// A trial with everything that the journal says of it.
-struct Trial {
+struct TrialRow {
     trial: u64,
     params: Box<RawValue>,
     asked: u64,
@@ -76,14 +76,14 @@ struct Trial {
     end: Option<Tell>,
 }
 
-impl Trial {
+impl TrialRow {
     /// How it came out, in a word.
     fn state(&self) -> &'static str {
         match self.end.as_ref().map(|end| &end.outcome) {
             None => "running",
-            Some(Verdict::Value { .. }) => "value",
-            Some(Verdict::Infeasible { .. }) => "infeasible",
-            Some(Verdict::Failed { failed, .. }) => trace::kind(*failed),
+            Some(Outcome::Value(_)) => "value",
+            Some(Outcome::Infeasible { .. }) => "infeasible",
+            Some(Outcome::Failed(failure)) => failure.kind.name(),
         }
     }
 }
@@ -91,15 +91,15 @@ impl Trial {
 /// Hands over every trial once: as it ends, and at last those that have not ended.
 fn each_trial(
     reader: &mut Reader,
-    mut take: impl FnMut(&Trial) -> io::Result<()>,
+    mut take: impl FnMut(&TrialRow) -> io::Result<()>,
 ) -> io::Result<u64> {
-    let mut running: HashMap<u64, Trial> = HashMap::new();
+    let mut running: HashMap<u64, TrialRow> = HashMap::new();
     let mut count = 0;
     reader.read(|event| {
         match event {
             Event::Ask(ask) => {
                 let (trial, params) = (ask.trial, ask.params.to_owned());
-                running.insert(trial, Trial { trial, params, asked: ask.at, end: None });
+                running.insert(trial, TrialRow { trial, params, asked: ask.at, end: None });
             }
             Event::Tell(tell) => {
                 if let Some(mut found) = running.remove(&tell.trial) {
@@ -112,7 +112,7 @@ fn each_trial(
         }
         Ok(())
     })?;
-    let mut rest: Vec<Trial> = running.into_values().collect();
+    let mut rest: Vec<TrialRow> = running.into_values().collect();
     rest.sort_by_key(|trial| trial.trial);
     for trial in &rest {
         take(trial)?;
@@ -133,12 +133,12 @@ fn write_json(reader: &mut Reader, out: &mut dyn Write) -> io::Result<u64> {
             row["worker"] = json!(end.worker);
             row["attempts"] = json!(end.attempts);
             match &end.outcome {
-                Verdict::Value { value } => row["value"] = json!(value),
-                Verdict::Infeasible { infeasible, value } => {
-                    row["violation"] = json!(infeasible);
+                Outcome::Value(value) => row["value"] = json!(value),
+                Outcome::Infeasible { violation, value } => {
+                    row["violation"] = json!(violation);
                     row["value"] = json!(value);
                 }
-                Verdict::Failed { detail, .. } => row["detail"] = json!(detail),
+                Outcome::Failed(failure) => row["detail"] = json!(failure.reason),
             }
             if let Some(stderr) = &end.stderr {
                 row["stderr"] = Value::from(stderr.as_str());

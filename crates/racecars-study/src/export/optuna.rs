@@ -5,8 +5,8 @@
 //! them since Optuna 3.1.
 
 use super::moment;
-use crate::outcome::{Direction, Verdict};
-use crate::trace::{Event, Reader, encode, kind};
+use crate::outcome::{Direction, Outcome};
+use crate::trace::{Event, Reader, encode};
 use racecars::{Domain, Scale, Space};
 use serde_json::{Map, Value as Json, json};
 use std::collections::HashMap;
@@ -81,21 +81,21 @@ pub(super) fn write(reader: &mut Reader, name: &str, out: &mut dyn Write) -> io:
             if tell.attempts > 1 {
                 note("attempts", json!(tell.attempts))?;
             }
-            if let Verdict::Failed { failed, detail } = &tell.outcome {
-                note("failure", json!(kind(*failed)))?;
-                note("detail", json!(detail))?;
+            if let Outcome::Failed(failure) = &tell.outcome {
+                note("failure", json!(failure.kind.name()))?;
+                note("detail", json!(failure.reason))?;
             }
             if let Some(stderr) = &tell.stderr {
                 note("stderr", json!(stderr))?;
             }
-            if let Verdict::Infeasible { infeasible, .. } = tell.outcome {
-                let attribute = json!({ "constraints": [infeasible] });
+            if let Outcome::Infeasible { violation, .. } = tell.outcome {
+                let attribute = json!({ "constraints": [violation] });
                 log(SET_TRIAL_SYSTEM_ATTR, json!({ "trial_id": id, "system_attr": attribute }))?;
             }
             let value = match tell.outcome {
-                Verdict::Value { value } => Some(value),
-                Verdict::Infeasible { value, .. } => value,
-                Verdict::Failed { .. } => None,
+                Outcome::Value(value) => Some(value),
+                Outcome::Infeasible { value, .. } => value,
+                Outcome::Failed(_) => None,
             };
             // A trial without a value cannot be complete to Optuna.
             let value = value.filter(|value| value.is_finite());

@@ -1,7 +1,7 @@
 //! The table: comma-separated values, one row per trial, quoted as RFC 4180 says.
 
-use super::{Trial, each_trial, moment};
-use crate::outcome::Verdict;
+use super::{TrialRow, each_trial, moment};
+use crate::outcome::Outcome;
 use crate::trace::Reader;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -33,19 +33,19 @@ pub(super) fn write(reader: &mut Reader, out: &mut dyn Write) -> io::Result<u64>
     })
 }
 
-fn write_outcome(trial: &Trial, out: &mut dyn Write) -> io::Result<()> {
+fn write_outcome(trial: &TrialRow, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{},{},", trial.trial, quoted(trial.state()))?;
     let asked = moment(trial.asked);
     let Some(end) = &trial.end else {
         return write!(out, ",,,,,,{asked},");
     };
     match &end.outcome {
-        Verdict::Value { value } => write!(out, "{value},,")?,
-        Verdict::Infeasible { infeasible, value: Some(value) } => {
-            write!(out, "{value},{infeasible},")?;
+        Outcome::Value(value) => write!(out, "{value},,")?,
+        Outcome::Infeasible { violation, value: Some(value) } => {
+            write!(out, "{value},{violation},")?;
         }
-        Verdict::Infeasible { infeasible, value: None } => write!(out, ",{infeasible},")?,
-        Verdict::Failed { detail, .. } => write!(out, ",,{}", quoted(detail))?,
+        Outcome::Infeasible { violation, value: None } => write!(out, ",{violation},")?,
+        Outcome::Failed(failure) => write!(out, ",,{}", quoted(&failure.reason))?,
     }
     let ended = moment(end.at);
     write!(out, ",{},{},{},{asked},{ended}", end.attempts, end.seconds, end.worker)

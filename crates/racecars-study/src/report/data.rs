@@ -1,14 +1,14 @@
 //! What the page is given: everything that it draws, thinned so that it stays small whatever the size
 //! of the study.
 
-use super::digest::{Digest, Failures, Status};
+use super::digest::{Digest, Failures, TrialStatus};
 use super::importance::{Importance, importance};
 use super::places::{self, Range};
 use super::regions::{self, Region};
 use super::reproduce;
 use super::timeline::{Timeline, timeline};
 use super::warnings::{self, Warning, warnings};
-use crate::outcome::Verdict;
+use crate::outcome::Outcome;
 use racecars::{Axis, Portfolio, Rank};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -151,13 +151,13 @@ fn state(digest: &Digest) -> Value {
         "stop": digest.stop,
         "told": told,
         "pending": digest.pending.len(),
-        "values": count(Status::Value),
-        "infeasible": count(Status::Infeasible),
-        "failed": count(Status::Failed),
+        "values": count(TrialStatus::Value),
+        "infeasible": count(TrialStatus::Infeasible),
+        "failed": count(TrialStatus::Failed),
         "retried": digest.retried,
         "seconds": digest.elapsed(),
-        "sessions": digest.sessions.len(),
-        "last": digest.sessions.last().map(|session| session.end),
+        "sessions": digest.stretches.len(),
+        "last": digest.stretches.last().map(|stretch| stretch.end),
         "since": digest.record.best.as_ref().map(|_| told as u64 - 1 - digest.best_order),
     })
 }
@@ -170,10 +170,10 @@ fn assignments(digest: &Digest, point: &[f64]) -> Vec<(String, String)> {
 
 fn best(digest: &Digest) -> Option<Value> {
     let best = digest.record.best.as_ref()?;
-    let (value, violation) = match best.verdict {
-        Verdict::Value { value } => (Some(value), None),
-        Verdict::Infeasible { infeasible, value } => (value, Some(infeasible)),
-        Verdict::Failed { .. } => (None, None),
+    let (value, violation) = match best.outcome {
+        Outcome::Value(value) => (Some(value), None),
+        Outcome::Infeasible { violation, value } => (value, Some(violation)),
+        Outcome::Failed(_) => (None, None),
     };
     Some(json!({
         "trial": best.trial,
@@ -205,7 +205,7 @@ fn measure(digest: &Digest) -> Importance {
     let kept = &digest.kept;
     let space = &digest.space;
     let rows: Vec<usize> = (0..kept.rows())
-        .filter(|&row| digest.trials[kept.order(row) as usize].status != Status::Failed)
+        .filter(|&row| digest.trials[kept.order(row) as usize].status != TrialStatus::Failed)
         .collect();
     let ranks: Vec<Rank> =
         rows.iter().map(|&row| digest.trials[kept.order(row) as usize].rank).collect();
@@ -253,14 +253,14 @@ fn sample(digest: &Digest, shown: &[usize]) -> Sample {
     let trial = |row: usize| &trials[kept.order(row) as usize];
     // The best tenth of all evaluations that gave a value, as far as their points are kept.
     let mut ranks: Vec<Rank> = (trials.iter())
-        .filter(|trial| trial.status == Status::Value)
+        .filter(|trial| trial.status == TrialStatus::Value)
         .map(|trial| trial.rank)
         .collect();
     ranks.sort();
     let bar = ranks.len().div_ceil(10).checked_sub(1).and_then(|last| ranks.get(last));
     let mut tenth: Vec<usize> = (0..kept.rows())
         .filter(|&row| {
-            trial(row).status == Status::Value && bar.is_some_and(|b| trial(row).rank <= *b)
+            trial(row).status == TrialStatus::Value && bar.is_some_and(|b| trial(row).rank <= *b)
         })
         .collect();
     // Ties with the last of the tenth would make it more than a tenth.
@@ -282,9 +282,9 @@ fn sample(digest: &Digest, shown: &[usize]) -> Sample {
         sample.time.push(digits(digest.clock(trial.end), 6));
         sample.value.push(trial.value.is_finite().then(|| digits(trial.value, 6)));
         sample.status.push(match trial.status {
-            Status::Value => 0,
-            Status::Infeasible => 1,
-            Status::Failed => 2,
+            TrialStatus::Value => 0,
+            TrialStatus::Infeasible => 1,
+            TrialStatus::Failed => 2,
         });
         sample.tenth.push(u8::from(is_best.contains(&row)));
     }
@@ -343,9 +343,9 @@ fn failures(digest: &Digest) -> Value {
             let mut counts = [0; 3];
             for trial in &digest.trials[i * told / pieces..(i + 1) * told / pieces] {
                 counts[match trial.status {
-                    Status::Value => 0,
-                    Status::Infeasible => 1,
-                    Status::Failed => 2,
+                    TrialStatus::Value => 0,
+                    TrialStatus::Infeasible => 1,
+                    TrialStatus::Failed => 2,
                 }] += 1;
             }
             counts

@@ -5,11 +5,11 @@ use super::kept::Kept;
 use super::places;
 use super::regions::Replay;
 use crate::journal::Tell;
-use crate::outcome::Verdict;
+use crate::outcome::{FailureKind, Outcome};
 use crate::plan::Plan;
 use crate::record::Record;
 use crate::trace::{self, Event, Reader};
-use racecars::{Rank, Space};
+use racecars::{Rank, Space, StopReason};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -20,7 +20,7 @@ const EXAMPLES: usize = 3;
 
 /// How a trial came out, in short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Status {
+pub(super) enum TrialStatus {
     Value,
     Infeasible,
     Failed,
@@ -28,9 +28,9 @@ pub(super) enum Status {
 
 /// What is kept of every trial.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Trial {
+pub(super) struct TrialSummary {
     pub(super) trial: u64,
-    pub(super) status: Status,
+    pub(super) status: TrialStatus,
     pub(super) rank: Rank,
     /// The value in the user's sense; NaN if there is none.
     pub(super) value: f64,
@@ -58,25 +58,27 @@ pub(super) struct Example {
 
 /// A stretch of time in which the study ran.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Session {
+pub(super) struct Stretch {
     pub(super) start: u64,
     pub(super) end: u64,
 }
 
 /// A point that is being evaluated.
+#[derive(Debug)]
 pub(super) struct Pending {
     pub(super) at: u64,
     point: Vec<f64>,
 }
 
 /// A study, as far as a report is concerned.
+#[derive(Debug)]
 pub struct Digest {
     pub(super) name: String,
     pub(super) folder: PathBuf,
     pub(super) plan: Plan,
     pub(super) space: Space,
     /// In the order told.
-    pub(super) trials: Vec<Trial>,
+    pub(super) trials: Vec<TrialSummary>,
     pub(super) pending: BTreeMap<u64, Pending>,
     pub(super) kept: Kept,
     /// The best trial, and the leading ones.
@@ -90,8 +92,8 @@ pub struct Digest {
     pub(super) replay: Replay,
     /// Values of trials that were evaluated again.
     pub(super) repeats: HashMap<u64, Vec<f64>>,
-    pub(super) sessions: Vec<Session>,
-    pub(super) stop: Option<String>,
+    pub(super) stretches: Vec<Stretch>,
+    pub(super) stop: Option<StopReason>,
     pub(super) damaged: Vec<u64>,
     /// How many proposals are not of the space.
     pub(super) foreign: u64,
@@ -121,9 +123,9 @@ impl Digest {
             improvements: Vec::new(),
             failures: BTreeMap::new(),
             retried: 0,
-            replay: Replay::new(&plan, &space),
+            replay: Replay::new(&plan),
             repeats: HashMap::new(),
-            sessions: vec![Session { start, end: start }],
+            stretches: vec![Stretch { start, end: start }],
             stop: None,
             damaged: Vec::new(),
             foreign: 0,
@@ -179,11 +181,14 @@ impl Digest {
             Event::Stop(stop) => {
                 self.note_time(stop.at);
                 self.stop = Some(stop.reason);
+                if stop.reason.is_complete() {
+                    self.replay.finish();
+                }
             }
             Event::Resume(resume) => {
                 self.stop = None;
                 let at = resume.at;
-                self.sessions.push(Session { start: at, end: at });
+                self.stretches.push(Stretch { start: at, end: at });
                 self.plan.budget = resume.budget.unwrap_or(self.plan.budget);
                 self.plan.jobs = resume.jobs.unwrap_or(self.plan.jobs);
                 // What was in flight begins anew.
@@ -194,18 +199,20 @@ impl Digest {
 
     fn tell(&mut self, tell: &Tell, Pending { at: asked, point }: &Pending) {
         let order = self.trials.len() as u64;
-        let rank = tell.outcome.outcome(self.plan.direction).rank();
+        let rank = tell.outcome.rank_in(self.plan.direction);
         let (status, value) = match &tell.outcome {
-            _ if rank.is_failure() => (Status::Failed, f64::NAN),
-            Verdict::Value { value } => (Status::Value, *value),
-            Verdict::Infeasible { value, .. } => (Status::Infeasible, value.unwrap_or(f64::NAN)),
-            Verdict::Failed { .. } => (Status::Failed, f64::NAN),
+            _ if rank.is_failure() => (TrialStatus::Failed, f64::NAN),
+            Outcome::Value(value) => (TrialStatus::Value, *value),
+            Outcome::Infeasible { value, .. } => {
+                (TrialStatus::Infeasible, value.unwrap_or(f64::NAN))
+            }
+            Outcome::Failed(_) => (TrialStatus::Failed, f64::NAN),
         };
-        if status == Status::Failed {
+        if status == TrialStatus::Failed {
             self.note_failure(tell);
         }
         let took = (tell.seconds.max(0.0) * 1000.0) as u64;
-        self.trials.push(Trial {
+        self.trials.push(TrialSummary {
             trial: tell.trial,
             status,
             rank,
@@ -219,8 +226,10 @@ impl Digest {
             let places = codes.map(|(i, &code)| places::place(self.space.axis(i), code) as f32);
             self.kept.push(order, places);
         }
-        let bar = self.improvements.last().map(|best| self.plan.direction.turn(best.1));
-        if status == Status::Value && bar.is_none_or(|bar| self.plan.direction.turn(value) < bar) {
+        let bar = self.improvements.last().map(|best| self.plan.direction.signed(best.1));
+        if status == TrialStatus::Value
+            && bar.is_none_or(|bar| self.plan.direction.signed(value) < bar)
+        {
             self.improvements.push((order, value));
         }
         self.record.enter(tell, point);
@@ -231,8 +240,8 @@ impl Digest {
 
     fn note_failure(&mut self, tell: &Tell) {
         let (kind, detail) = match &tell.outcome {
-            Verdict::Failed { failed, detail } => (trace::kind(*failed), detail.clone()),
-            other => (trace::kind(crate::outcome::Failure::Nan), other.to_string()),
+            Outcome::Failed(failure) => (failure.kind.name(), failure.reason.clone()),
+            other => (FailureKind::Nan.name(), other.to_string()),
         };
         let failures = self.failures.entry(kind).or_default();
         failures.count += 1;
@@ -244,18 +253,18 @@ impl Digest {
     }
 
     fn note_time(&mut self, at: u64) {
-        if let Some(session) = self.sessions.last_mut() {
-            if session.start == 0 {
-                session.start = at;
+        if let Some(stretch) = self.stretches.last_mut() {
+            if stretch.start == 0 {
+                stretch.start = at;
             }
-            session.end = session.end.max(at);
+            stretch.end = stretch.end.max(at);
         }
     }
 
     /// The running time of the study until `at`, in seconds: interruptions do not count.
     pub(super) fn clock(&self, at: u64) -> f64 {
-        let part = |session: &Session| at.clamp(session.start, session.end) - session.start;
-        self.sessions.iter().map(part).sum::<u64>() as f64 / 1000.0
+        let part = |stretch: &Stretch| at.clamp(stretch.start, stretch.end) - stretch.start;
+        self.stretches.iter().map(part).sum::<u64>() as f64 / 1000.0
     }
 
     /// The running time until now.

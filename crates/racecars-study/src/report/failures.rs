@@ -1,7 +1,7 @@
 //! Where failures happen: the part of one parameter's range that separates failed evaluations best from
 //! the others, if any does so well enough to be worth telling.
 
-use super::digest::{Digest, Status};
+use super::digest::{Digest, TrialStatus};
 use super::places;
 use racecars::{Axis, Space};
 
@@ -26,7 +26,8 @@ pub(super) struct Trap {
 pub(super) fn trap(digest: &Digest) -> Option<Trap> {
     let kept = &digest.kept;
     let status = |row: usize| digest.trials[kept.order(row) as usize].status;
-    let failed: Vec<bool> = (0..kept.rows()).map(|row| status(row) == Status::Failed).collect();
+    let failed: Vec<bool> =
+        (0..kept.rows()).map(|row| status(row) == TrialStatus::Failed).collect();
     let total = failed.iter().filter(|failed| **failed).count();
     if total < LEAST || total == failed.len() {
         return None;

@@ -1,14 +1,14 @@
 //! Where the search was looking, over time: the shrinking region of RACE-CARS, which is found by
-//! replaying the journal into an optimizer like the study's own; or, for algorithms without a region,
+//! replaying the journal into a search like the study's own; or, for algorithms without a region,
 //! the range of what was proposed.
 
 use super::kept::Kept;
 use super::places;
-use crate::noise::{Favourite, Leader};
-use crate::outcome::{Direction, Verdict};
+use crate::noise::Leader;
+use crate::outcome::Outcome;
 use crate::plan::Plan;
-use racecars::{Axis, Candidate, Optimizer, Portfolio, Space};
-use std::collections::HashMap;
+use crate::search::Search;
+use racecars::{Axis, Portfolio, ShrunkRegion, Space};
 
 /// How many regions are kept; of more, every second is dropped.
 const REGIONS: usize = 160;
@@ -26,78 +26,52 @@ pub(super) struct Region {
     pub(super) high: Vec<f32>,
 }
 
-/// Follows a study with an optimizer of its own.
+/// Follows a study with a search of its own.
+#[derive(Debug)]
 pub(super) struct Replay {
     /// `None` when the journal no longer fits.
-    optimizer: Option<Box<dyn Optimizer>>,
-    out: HashMap<u64, Candidate>,
-    /// In deterministic mode, outcomes whose turn has not come.
-    waiting: HashMap<u64, Verdict>,
-    deterministic: bool,
-    direction: Direction,
+    search: Option<Search>,
     regions: Vec<Region>,
-    favourite: Favourite,
 }
 
 impl Replay {
-    pub(super) fn new(plan: &Plan, space: &Space) -> Self {
-        let optimizer = || plan.algorithm.optimizer(space, Some(plan.budget), plan.seed).ok();
-        Replay {
-            optimizer: optimizer(),
-            out: HashMap::new(),
-            waiting: HashMap::new(),
-            deterministic: plan.deterministic,
-            direction: plan.direction,
-            regions: Vec::new(),
-            favourite: Favourite::default(),
-        }
+    pub(super) fn new(plan: &Plan) -> Self {
+        Replay { search: Search::new(plan).ok(), regions: Vec::new() }
     }
 
     /// The regions so far, in order; none if there are none or the journal is not what the optimizer
     /// would have done, as after a change of version.
     pub(super) fn regions(&self) -> &[Region] {
-        if self.optimizer.is_some() { &self.regions } else { &[] }
+        if self.search.is_some() { &self.regions } else { &[] }
     }
 
     /// What a portfolio of algorithms did, if the study's algorithm is one.
     pub(super) fn portfolio(&self) -> Option<Portfolio> {
-        let portfolio = self.optimizer.as_ref()?.portfolio()?;
-        Some(portfolio.map_values(|best| self.direction.turn(best)))
+        self.search.as_ref()?.session().portfolio()
     }
 
-    /// The point that an algorithm which saw noise recommends, with the mean of its fresh values.
+    /// The point that an algorithm which knows of noise recommends, with the mean of its fresh values.
     pub(super) fn recommended(&self) -> Option<(Leader, f64)> {
-        self.favourite.recommended(self.direction, &**self.optimizer.as_ref()?)
+        self.search.as_ref()?.recommended()
     }
 
-    /// The optimizer was asked, when it knew `told` outcomes if that is given.
+    /// The optimizer was asked, when `told` outcomes had been told if that is given.
     pub(super) fn ask(&mut self, trial: u64, point: &[f64], told: Option<u64>, tracked: usize) {
-        while let Some(optimizer) = &self.optimizer
-            && let next = optimizer.told()
-            && told.is_some_and(|told| next < told)
-        {
-            // Outcomes are told in the order asked.
-            match self.waiting.remove(&next) {
-                Some(outcome) => self.pass_on(next, &outcome),
-                None => self.optimizer = None,
-            }
+        let Some(search) = &mut self.search else { return };
+        let is_same = match search.replay_ask(trial, told).map(<[f64]>::to_vec) {
+            Ok(ours) => is_same(search.session().space(), &ours, point),
+            Err(_) => false,
+        };
+        if !is_same {
+            self.search = None;
+            return;
         }
-        let Some(optimizer) = &mut self.optimizer else { return };
-        match optimizer.ask() {
-            Some(candidate) if is_same(optimizer.space(), candidate.point(), point) => {
-                self.out.insert(trial, candidate);
-            }
-            _ => {
-                self.optimizer = None;
-                return;
-            }
-        }
-        let Some(region) = optimizer.region() else { return };
-        let (center, share) = (region.center, region.share);
+        let session = search.session();
+        let Some(ShrunkRegion { center, share, .. }) = session.optimizer().region() else { return };
         if self.regions.last().is_some_and(|last| last.share == share) {
             return;
         }
-        let space = optimizer.space();
+        let space = session.space();
         let (low, high) = (0..tracked)
             .map(|i| {
                 let axis = space.axis(i);
@@ -105,7 +79,7 @@ impl Replay {
                 (low as f32, high as f32)
             })
             .unzip();
-        self.regions.push(Region { told: optimizer.told(), share, low, high });
+        self.regions.push(Region { told: session.counts().evaluations, share, low, high });
         if self.regions.len() > REGIONS {
             let mut i = 0;
             self.regions.retain(|_| {
@@ -116,21 +90,22 @@ impl Replay {
     }
 
     /// A trial ended.
-    pub(super) fn tell(&mut self, trial: u64, verdict: &Verdict) {
-        if self.deterministic && self.optimizer.is_some() {
-            self.waiting.insert(trial, verdict.clone());
-        } else {
-            self.pass_on(trial, verdict);
+    pub(super) fn tell(&mut self, trial: u64, outcome: &Outcome) {
+        let Some(search) = &mut self.search else { return };
+        let told = search.tell(trial, outcome.clone()).and_then(|()| match search.is_in_order() {
+            // How much was told shows at the next ask.
+            true => Ok(()),
+            false => search.settle(),
+        });
+        if told.is_err() {
+            self.search = None;
         }
     }
 
-    fn pass_on(&mut self, trial: u64, verdict: &Verdict) {
-        let Some(optimizer) = &mut self.optimizer else { return };
-        let Some(candidate) = self.out.remove(&trial) else { return };
-        let point = candidate.point().to_vec();
-        match optimizer.tell(candidate, verdict.outcome(self.direction)) {
-            Ok(()) => self.favourite.note(trial, &point, &**optimizer),
-            Err(_) => self.optimizer = None,
+    /// The study ran to its end, with all outcomes told.
+    pub(super) fn finish(&mut self) {
+        if self.search.as_mut().is_some_and(|search| search.settle().is_err()) {
+            self.search = None;
         }
     }
 }

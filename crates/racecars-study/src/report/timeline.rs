@@ -1,6 +1,6 @@
 //! The timeline of the workers: who was busy when, over the running time (interruptions are cut out).
 
-use super::digest::{Digest, Status, Trial};
+use super::digest::{Digest, TrialStatus, TrialSummary};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ pub(super) fn timeline(digest: &Digest) -> Timeline {
     if span <= 0.0 || digest.trials.is_empty() {
         return Timeline::default();
     }
-    let mut by_worker: BTreeMap<u32, Vec<&Trial>> = BTreeMap::new();
+    let mut by_worker: BTreeMap<u32, Vec<&TrialSummary>> = BTreeMap::new();
     digest.trials.iter().for_each(|trial| by_worker.entry(trial.worker).or_default().push(trial));
     let count = by_worker.len();
     let workers: Vec<Worker> = (by_worker.into_iter().take(WORKERS))
@@ -54,11 +54,11 @@ pub(super) fn timeline(digest: &Digest) -> Timeline {
         busy: workers.iter().map(|worker| worker.busy).sum::<f64>() / slots,
         more: count - workers.len(),
         workers,
-        resumed: digest.sessions[1..].iter().map(|session| digest.clock(session.start)).collect(),
+        resumed: digest.stretches[1..].iter().map(|session| digest.clock(session.start)).collect(),
     }
 }
 
-fn of_worker(digest: &Digest, worker: u32, trials: &[&Trial], span: f64) -> Worker {
+fn of_worker(digest: &Digest, worker: u32, trials: &[&TrialSummary], span: f64) -> Worker {
     let is_short = digest.trials.len() <= BARS;
     let (mut bars, mut busy) = (Vec::new(), 0.0);
     let mut spent = vec![[0.0f64; 3]; if is_short { 0 } else { PIECES }];
@@ -67,9 +67,9 @@ fn of_worker(digest: &Digest, worker: u32, trials: &[&Trial], span: f64) -> Work
         let (start, end) = (digest.clock(trial.start), digest.clock(trial.end));
         busy += end - start;
         let kind = match trial.status {
-            Status::Value => 0,
-            Status::Infeasible => 1,
-            Status::Failed => 2,
+            TrialStatus::Value => 0,
+            TrialStatus::Infeasible => 1,
+            TrialStatus::Failed => 2,
         };
         if is_short {
             let round = |t: f64| (t * 1000.0).round() / 1000.0;

@@ -1,9 +1,9 @@
 //! Plain-language warnings: what a careful colleague would point out, with what to do about it.
 
-use super::digest::{Digest, Status};
+use super::digest::{Digest, TrialStatus};
 use super::importance::Importance;
 use super::{failures, places};
-use crate::outcome::{Direction, Verdict};
+use crate::outcome::{Direction, Outcome};
 use racecars::{Axis, Space};
 use serde::Serialize;
 
@@ -81,7 +81,7 @@ impl List {
     }
 
     fn failures(&mut self, digest: &Digest) {
-        let (told, failed) = (digest.trials.len(), count(digest, Status::Failed));
+        let (told, failed) = (digest.trials.len(), count(digest, TrialStatus::Failed));
         if told == 0 || failed == 0 {
             return;
         }
@@ -126,8 +126,8 @@ impl List {
     }
 
     fn values(&mut self, digest: &Digest) {
-        let values = count(digest, Status::Value);
-        let infeasible = count(digest, Status::Infeasible);
+        let values = count(digest, TrialStatus::Value);
+        let infeasible = count(digest, TrialStatus::Infeasible);
         if values == 0 && infeasible > 0 {
             self.add(
                 Level::Bad,
@@ -141,7 +141,7 @@ impl List {
                 "Most evaluations are spent on points that break a constraint. A tighter space would help.",
             );
         }
-        let mut all = digest.trials.iter().filter(|trial| trial.status == Status::Value);
+        let mut all = digest.trials.iter().filter(|trial| trial.status == TrialStatus::Value);
         let first = all.next().map(|trial| trial.value);
         if values >= 10 && first.is_some_and(|first| all.all(|trial| trial.value == first)) {
             self.add(
@@ -255,13 +255,12 @@ impl List {
 
     fn noise(&mut self, digest: &Digest) {
         let Some(best) = &digest.record.best else { return };
-        let (Verdict::Value { value: seen }, Some(again)) =
-            (&best.verdict, digest.repeats.get(&best.trial))
+        let (Outcome::Value(seen), Some(again)) = (&best.outcome, digest.repeats.get(&best.trial))
         else {
             return;
         };
         let (mean, spread) = mean_and_spread(again);
-        let cost = |value: f64| digest.plan.direction.turn(value);
+        let cost = |value: f64| digest.plan.direction.signed(value);
         if again.len() >= 2 && cost(mean) - cost(*seen) > 2.0 * spread && mean != *seen {
             let better = match digest.plan.direction {
                 Direction::Minimize => "low",
@@ -271,7 +270,7 @@ impl List {
                 Level::Warn,
                 "The best value was a lucky draw",
                 format!(
-                    "Trial {} gave {seen} when it was found, but {} on average of {} further \
+                    "TrialSummary {} gave {seen} when it was found, but {} on average of {} further \
                      evaluations: the first was too {better}. Trust the recommended point.",
                     best.trial,
                     super::data::digits(mean, 5),
@@ -310,7 +309,7 @@ fn edge(space: &Space, index: usize, code: f64) -> Option<String> {
     Some(format!("{side} end, {}", space.decode_coordinate(index, end)))
 }
 
-fn count(digest: &Digest, status: Status) -> usize {
+fn count(digest: &Digest, status: TrialStatus) -> usize {
     digest.trials.iter().filter(|trial| trial.status == status).count()
 }
 

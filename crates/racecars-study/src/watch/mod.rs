@@ -27,11 +27,13 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 const CONNECTIONS: usize = 64;
 
 /// A server of one study's page.
+#[derive(Debug)]
 pub struct Watch {
     listener: TcpListener,
     shared: Arc<Shared>,
 }
 
+#[derive(Debug)]
 struct Shared {
     latest: Mutex<Latest>,
     news: Condvar,
@@ -39,6 +41,7 @@ struct Shared {
 }
 
 /// What the page shows.
+#[derive(Debug)]
 struct Latest {
     /// Counts the updates.
     version: u64,

@@ -5,8 +5,10 @@
 use racecars_study::journal::{self, Event, Tell};
 use racecars_study::{Interrupt, Result, Settings, Study, Summary};
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// A folder with programs in it, and a study in `study`.
 pub(crate) struct Lab {
@@ -81,8 +83,8 @@ impl Lab {
     }
 }
 
-/// Whether a process has this text in its command line, and keeps it for a second: a process that was
-/// killed is gone a moment later.
+/// Whether a process has this text in its command line, and keeps it: a process that was killed is gone
+/// after a while.
 pub(crate) fn is_running(text: &str) -> bool {
     let is_there = || {
         std::fs::read_dir("/proc").unwrap().flatten().any(|process| {
@@ -91,11 +93,33 @@ pub(crate) fn is_running(text: &str) -> bool {
                 .is_ok_and(|line| String::from_utf8_lossy(&line).contains(text))
         })
     };
-    (0..20).all(|_| {
-        let is_there = is_there();
-        if is_there {
-            std::thread::sleep(std::time::Duration::from_millis(50));
+    !comes_true(Duration::from_secs(10), || !is_there())
+}
+
+/// Waits for a condition, as long as a busy machine may take.
+pub(crate) fn wait_until(what: &str, is_so: impl FnMut() -> bool) {
+    assert!(comes_true(Duration::from_secs(120), is_so), "waited in vain until {what}");
+}
+
+fn comes_true(within: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    loop {
+        if is_so() {
+            return true;
         }
-        is_there
-    })
+        if start.elapsed() >= within {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Says that a test cannot run here, past the capture of output, and counts it: `scripts/test` shows the
+/// lines of this file.
+pub(crate) fn skip(test: &str, why: &str) {
+    let line = format!("skipped {test}: {why}\n");
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("skipped.txt");
+    let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
+    file.write_all(line.as_bytes()).unwrap();
 }

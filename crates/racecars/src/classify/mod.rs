@@ -1,80 +1,81 @@
 //! The classifier: RACOS's randomized coordinate shrinking (Algorithm 2 of the paper, `Training`)
-//! and the draw of a new point from what was learned.
+//! and sampling of a new point from the learned box.
 //!
-//! Training starts from the whole space and cuts it, one random coordinate at a time, between a
-//! positive point x+ and a negative one that is still inside, until no negative is left. It never
-//! looks at a coordinate that no cut touched, so its cost does not grow with the dimension.
+//! Training starts from the whole space. It cuts one random coordinate at a time, between a positive
+//! point x+ and a negative point that is still inside, until no negative is left. It only looks at
+//! coordinates that are cut, so its cost does not grow with the dimension.
 //!
-//! Where all coordinates are continuous, most steps need no training at all: which coordinates are
-//! redrawn does not depend on the cuts, and a cut of any other coordinate changes nothing, so it is
-//! enough to train when some cut falls on one of them. See `Touch`.
+//! In a continuous space most steps need no training. The choice of redrawn coordinates does not
+//! depend on the cuts, and a cut of any other coordinate changes nothing. Training is only needed if
+//! a cut falls on a redrawn coordinate: see `FirstUncertainCut`.
 //!
-//! Departures, after the public implementation that the published runs used (see the notes on the
-//! paper): a negative is also excluded where a cut falls exactly on it; and the new point is a copy of
-//! x+ in which only a few *uncertain* coordinates are redrawn.
+//! Departures from the paper, taken from the public implementation that the published runs used (see
+//! docs/paper.md): a negative is also excluded if a cut falls exactly on it, and the new point is a
+//! copy of x+ in which only a few *uncertain* coordinates are redrawn.
 
 use crate::random::Random;
 use crate::sample::Sample;
-use crate::space::{Axis, Interval, Region, Space};
+use crate::space::{Axis, Interval, SearchRegion, Space};
 
-/// The learned box around x+, as the few coordinates where it is smaller than the space. Transient:
-/// it is learned anew for every point.
+/// The learned box around x+, stored as the few coordinates in which it is smaller than the space.
+/// Transient: every proposal learns a new box.
 #[derive(Debug, Default)]
 pub(crate) struct Classifier {
     cuts: Vec<Cut>,
-    /// Indices of the negatives that the box still holds.
+    /// Indices of the negatives inside the box.
     inside: Vec<u32>,
     /// The coordinates to redraw.
     uncertain: Vec<usize>,
-    /// By the number of coordinates, so that a few numbers in turn are worked out once each.
-    touches: [Touch; 4],
+    /// Cached by the number of uncertain coordinates modulo the length.
+    first_cuts: [FirstUncertainCut; 4],
 }
 
 /// Which coordinates of x+ are redrawn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Uncertain {
-    /// How many.
+    /// The number of redrawn coordinates.
     pub(crate) count: usize,
-    /// One of them, unless it is fixed to x+'s value; the others are random.
+    /// A coordinate to include, unless it is fixed to x+'s value. The others are random.
     pub(crate) first: Option<usize>,
 }
 
 #[derive(Debug)]
 struct Cut {
     index: usize,
-    /// What is left of a continuous or ordered axis.
+    /// The remaining part of a continuous or ordered axis.
     interval: Interval,
-    /// An unordered axis has only x+'s value left.
+    /// Whether an unordered axis is restricted to x+'s value.
     is_fixed: bool,
 }
 
-/// On discrete axes, how many coordinates are tried at random for one on which x+ and a negative
-/// differ, before looking for one.
-const RANDOM_TRIES: usize = 16;
+/// Random attempts to find a coordinate in which x+ and a negative differ, before all coordinates are
+/// searched. Only discrete axes need more than one.
+const MAX_RANDOM_TRIES: usize = 16;
 
-/// When, in a space of `dimension` continuous coordinates, training first cuts one of `uncertain`
-/// given ones. Each cut excludes at least one negative, so there are at most `negatives` cuts; their
-/// coordinates are independent and uniform, so the first to fall on one of the given is geometric.
+/// The distribution of the first cut that falls on an uncertain coordinate, in a continuous space.
+///
+/// Each cut excludes at least one negative, so there are at most `negatives` cuts. Their coordinates
+/// are independent and uniform, so the index of the first such cut is geometric.
 #[derive(Debug, Default, Clone, PartialEq)]
-struct Touch {
+struct FirstUncertainCut {
     dimension: usize,
     uncertain: usize,
     negatives: usize,
-    /// The logarithm of the probability that a cut misses the given coordinates.
+    /// The logarithm of the probability that a cut misses the uncertain coordinates.
     ln_miss: f64,
-    /// The probability that all cuts miss them, if there are as many as can be.
+    /// The probability that `negatives` cuts all miss them.
     miss_all: f64,
 }
 
-impl Touch {
+impl FirstUncertainCut {
     fn new(dimension: usize, uncertain: usize, negatives: usize) -> Self {
         let ln_miss = (-(uncertain as f64) / dimension as f64).ln_1p();
         let miss_all = (negatives as f64 * ln_miss).exp();
-        Touch { dimension, uncertain, negatives, ln_miss, miss_all }
+        FirstUncertainCut { dimension, uncertain, negatives, ln_miss, miss_all }
     }
 
-    /// The number of cuts before the first that falls on one of the given coordinates, or `None` if
-    /// none can.
+    /// Draws the number of cuts before the first one on an uncertain coordinate; `None` if there is
+    /// no such cut.
     fn draw(&self, random: &mut Random) -> Option<usize> {
         let u = 1.0 - random.unit();
         // P(at least t misses) = exp(t ln_miss), inverted.
@@ -82,26 +83,26 @@ impl Touch {
     }
 }
 
-/// Which coordinate training cuts next.
+/// The order in which training cuts coordinates.
 #[derive(Clone, Copy)]
-enum Order {
-    /// Any.
-    Free,
-    /// After so many others, one of the uncertain ones; then any.
-    Touching(usize),
+enum CutOrder {
+    /// Every coordinate is uniformly random.
+    Uniform,
+    /// This many certain coordinates, then an uncertain one, then uniformly random ones.
+    UncertainAfter(usize),
 }
 
 impl Classifier {
-    /// Turns `point` into a draw from a box learned around `positive`, projected on `region`
-    /// (Algorithm 4, `Train`, `Proj` and `Sample`): a copy of x+ in which `uncertain` random
-    /// coordinates are redrawn. Returns the point's key.
+    /// Writes to `point` a sample from a box learned around `positive` and projected on `region`
+    /// (Algorithm 4, `Train`, `Proj` and `Sample`): a copy of x+ in which the `uncertain` coordinates
+    /// are redrawn. Returns the point's key.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn draw(
         &mut self,
         space: &Space,
         positive: &Sample,
         negatives: &[Sample],
-        region: Option<Region>,
+        region: Option<SearchRegion>,
         uncertain: Uncertain,
         random: &mut Random,
         point: &mut [f64],
@@ -112,46 +113,46 @@ impl Classifier {
             self.choose_uncertain(point.len(), uncertain, random);
             let (dimension, uncertain, negatives_len) =
                 (point.len(), self.uncertain.len(), negatives.len());
-            let touch = &mut self.touches[uncertain % 4];
-            if (touch.dimension, touch.uncertain, touch.negatives)
+            let first_cut = &mut self.first_cuts[uncertain % 4];
+            if (first_cut.dimension, first_cut.uncertain, first_cut.negatives)
                 != (dimension, uncertain, negatives_len)
             {
-                *touch = Touch::new(dimension, uncertain, negatives_len);
+                *first_cut = FirstUncertainCut::new(dimension, uncertain, negatives_len);
             }
-            if let Some(misses) = touch.draw(random) {
-                let order = Order::Touching(misses);
+            if let Some(misses) = first_cut.draw(random) {
+                let order = CutOrder::UncertainAfter(misses);
                 self.train(space, &positive.point, negatives, order, random);
             }
         } else {
-            self.train(space, &positive.point, negatives, Order::Free, random);
+            self.train(space, &positive.point, negatives, CutOrder::Uniform, random);
             self.choose_uncertain(point.len(), uncertain, random);
         }
         self.redraw(space, region, random, point, positive.key)
     }
 
-    /// A box learned around `positive` and projected on `region`, one interval per coordinate of a
-    /// continuous space: what [`Classifier::draw`] learns no more of than it needs.
+    /// Learns a complete box around `positive`, projected on `region`: one interval per coordinate of
+    /// a continuous space. [`Classifier::draw`] learns only the part that it needs.
     pub(crate) fn learn(
         &mut self,
         space: &Space,
         positive: &Sample,
         negatives: &[Sample],
-        region: Option<Region>,
+        region: Option<SearchRegion>,
         random: &mut Random,
     ) -> Vec<Interval> {
-        self.train(space, &positive.point, negatives, Order::Free, random);
+        self.train(space, &positive.point, negatives, CutOrder::Uniform, random);
         let interval = |index| self.interval(index, space.axis(index), region);
         (0..space.dimension()).map(interval).collect()
     }
 
-    /// The learned box's part of a continuous or ordered axis, within the region.
+    /// The learned interval of a continuous or ordered axis, projected on the region.
     #[inline]
-    fn interval(&self, index: usize, axis: Axis, region: Option<Region>) -> Interval {
+    fn interval(&self, index: usize, axis: Axis, region: Option<SearchRegion>) -> Interval {
         let cut = self.cuts.iter().find(|cut| cut.index == index);
         let learned = cut.map_or(axis.extent(), |cut| cut.interval);
         match region {
             None => learned,
-            // Where box and region do not meet, the region decides.
+            // If box and region do not intersect, the region is used.
             Some(region) => {
                 let allowed = region.interval(index, axis);
                 learned.intersection(allowed).unwrap_or(allowed)
@@ -159,14 +160,14 @@ impl Classifier {
         }
     }
 
-    /// Learns a box that holds `positive` and none of the `negatives`. A negative equal to
-    /// `positive` in every discrete coordinate of a discrete space cannot be excluded and is ignored.
+    /// Learns a box that contains `positive` and none of the `negatives`. In a discrete space, a
+    /// negative equal to `positive` cannot be excluded and is ignored.
     fn train(
         &mut self,
         space: &Space,
         positive: &[f64],
         negatives: &[Sample],
-        order: Order,
+        order: CutOrder,
         random: &mut Random,
     ) {
         let mut drawn = 0;
@@ -176,7 +177,7 @@ impl Classifier {
         let mut tries = 0;
         while !self.inside.is_empty() {
             let chosen = self.inside[random.index(self.inside.len())];
-            if tries < RANDOM_TRIES {
+            if tries < MAX_RANDOM_TRIES {
                 let index = self.next_coordinate(positive.len(), order, drawn, random);
                 drawn += 1;
                 let is_cut = self.cut(space, positive, negatives, index, chosen, random);
@@ -192,20 +193,26 @@ impl Classifier {
             }
             tries = 0;
         }
+        debug_assert!(
+            self.cuts
+                .iter()
+                .all(|cut| { cut.is_fixed || cut.interval.contains(positive[cut.index]) }),
+            "a learned box contains its positive point"
+        );
     }
 
     fn next_coordinate(
         &self,
         dimension: usize,
-        order: Order,
+        order: CutOrder,
         drawn: usize,
         random: &mut Random,
     ) -> usize {
         match order {
-            Order::Touching(misses) if drawn == misses => {
+            CutOrder::UncertainAfter(misses) if drawn == misses => {
                 self.uncertain[random.index(self.uncertain.len())]
             }
-            Order::Touching(misses) if drawn < misses => loop {
+            CutOrder::UncertainAfter(misses) if drawn < misses => loop {
                 let index = random.index(dimension);
                 if !self.uncertain.contains(&index) {
                     break index;
@@ -215,8 +222,8 @@ impl Classifier {
         }
     }
 
-    /// Cuts coordinate `index` between x+ and the chosen negative, and drops the negatives that this
-    /// excludes. False if the coordinate cannot tell the two apart.
+    /// Cuts coordinate `index` between x+ and the chosen negative, and drops the excluded negatives.
+    /// Returns false if the two do not differ in this coordinate.
     fn cut(
         &mut self,
         space: &Space,
@@ -232,7 +239,7 @@ impl Classifier {
         let minus = at(chosen);
         match axis {
             Axis::Continuous { .. } => {
-                // On a tie the cut falls on x+ itself, on either side.
+                // On a tie the cut is at x+ itself, on a random side.
                 if plus < minus || (plus == minus && random.chance(0.5)) {
                     let cut = random.between(plus, minus);
                     self.narrow(index, axis).high = cut;
@@ -268,7 +275,7 @@ impl Classifier {
         }
     }
 
-    /// The cut of coordinate `index`, begun as the whole axis.
+    /// The cut of coordinate `index`; a new one spans the whole axis.
     fn cut_at(&mut self, index: usize, axis: Axis) -> &mut Cut {
         let place = match self.cuts.iter().position(|cut| cut.index == index) {
             Some(place) => place,
@@ -284,12 +291,12 @@ impl Classifier {
         &mut self.cut_at(index, axis).interval
     }
 
-    /// Redraws the uncertain coordinates of `point`, a copy of x+ with this `key`, from the learned
-    /// box and the region. Returns the new key.
+    /// Redraws the uncertain coordinates of `point` from the learned box and the region. `point` is a
+    /// copy of x+, and `key` is its key. Returns the new key.
     fn redraw(
         &self,
         space: &Space,
-        region: Option<Region>,
+        region: Option<SearchRegion>,
         random: &mut Random,
         point: &mut [f64],
         mut key: u64,
@@ -311,8 +318,8 @@ impl Classifier {
         key
     }
 
-    /// Chooses `wanted` distinct coordinates among those that are not fixed to x+'s value; among the
-    /// fixed ones if there are no others.
+    /// Chooses distinct coordinates among those that are not fixed to x+'s value. If all are fixed, it
+    /// chooses one of them.
     fn choose_uncertain(&mut self, dimension: usize, uncertain: Uncertain, random: &mut Random) {
         self.uncertain.clear();
         let cuts = &self.cuts;
@@ -333,7 +340,7 @@ impl Classifier {
                 }
             }
         } else {
-            // Knuth's selection sampling: one pass, each subset equally likely.
+            // Selection sampling (Knuth): one pass, all subsets equally likely.
             let (mut left, mut needed) = (free, wanted.min(free));
             for index in (0..dimension).filter(|&index| !is_fixed(index)) {
                 if random.index(left) < needed {
@@ -357,7 +364,7 @@ fn keep(indices: &mut Vec<u32>, holds: impl Fn(u32) -> bool) {
     indices.truncate(kept);
 }
 
-/// A coordinate on which a cut can exclude `negative`, looked for from a random place on.
+/// A coordinate in which a cut can exclude `negative`. The search starts at a random index.
 fn find_difference(
     space: &Space,
     positive: &[f64],
@@ -404,7 +411,7 @@ mod tests {
         builder.boolean("b").build().unwrap()
     }
 
-    /// Whether the learned box holds this point (its interior, on a continuous axis).
+    /// Whether the learned box contains this point (the interior, on a continuous axis).
     fn holds(classifier: &Classifier, space: &Space, positive: &[f64], point: &[f64]) -> bool {
         classifier.cuts.iter().all(|cut| {
             let x = point[cut.index];
@@ -418,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn the_learned_box_holds_the_positive_and_no_negative() {
+    fn the_learned_box_contains_the_positive_and_no_negative() {
         let mut random = Random::new(1);
         for space in
             [Space::cube(1, 0.0, 1.0).unwrap(), Space::cube(30, 0.0, 1.0).unwrap(), mixed()]
@@ -427,7 +434,7 @@ mod tests {
             for _ in 0..300 {
                 let all = samples(&space, 21, &mut random);
                 let (positive, negatives) = (&all[0].point, &all[1..]);
-                classifier.train(&space, positive, negatives, Order::Free, &mut random);
+                classifier.train(&space, positive, negatives, CutOrder::Uniform, &mut random);
                 for cut in classifier.cuts.iter().filter(|cut| !cut.is_fixed) {
                     let Interval { low, high } = cut.interval;
                     assert!(low <= positive[cut.index] && positive[cut.index] <= high);
@@ -438,12 +445,12 @@ mod tests {
     }
 
     #[test]
-    fn a_box_that_is_asked_for_is_the_learned_one_within_the_region() {
+    fn a_complete_box_is_inside_the_region_and_excludes_all_negatives() {
         let (space, mut random) = (Space::cube(6, 0.0, 1.0).unwrap(), Random::new(7));
         let mut classifier = Classifier::default();
         for _ in 0..200 {
             let all = samples(&space, 22, &mut random);
-            let region = Region::new(&all[0].point, 0.4, 0);
+            let region = SearchRegion::new(&all[0].point, 0.4, 0);
             let learned = classifier.learn(&space, &all[0], &all[1..], Some(region), &mut random);
             for (index, part) in learned.iter().enumerate() {
                 let allowed = region.interval(index, space.axis(index));
@@ -459,13 +466,13 @@ mod tests {
     }
 
     #[test]
-    fn in_a_discrete_space_every_negative_that_differs_is_excluded() {
+    fn in_a_discrete_space_every_different_negative_is_excluded() {
         let (space, mut random) = (discrete(), Random::new(2));
         let mut classifier = Classifier::default();
         for _ in 0..500 {
             let all = samples(&space, 40, &mut random);
             let (positive, negatives) = (&all[0], &all[1..]);
-            classifier.train(&space, &positive.point, negatives, Order::Free, &mut random);
+            classifier.train(&space, &positive.point, negatives, CutOrder::Uniform, &mut random);
             for negative in negatives.iter().filter(|n| n.key != positive.key) {
                 assert!(!holds(&classifier, &space, &positive.point, &negative.point));
             }
@@ -473,25 +480,25 @@ mod tests {
     }
 
     #[test]
-    fn training_ends_when_all_points_are_the_same() {
+    fn training_ends_if_all_points_are_equal() {
         let mut random = Random::new(3);
         for space in [Space::cube(5, 0.0, 1.0).unwrap(), mixed(), discrete()] {
             let one = samples(&space, 1, &mut random);
             let negatives = vec![one[0].clone(); 20];
             let mut classifier = Classifier::default();
-            classifier.train(&space, &one[0].point, &negatives, Order::Free, &mut random);
+            classifier.train(&space, &one[0].point, &negatives, CutOrder::Uniform, &mut random);
         }
     }
 
     #[test]
-    fn a_sample_differs_in_at_most_the_uncertain_coordinates_and_its_key_is_right() {
+    fn a_sample_differs_from_its_positive_in_uncertain_coordinates_only_and_has_the_right_key() {
         let mut random = Random::new(4);
         for space in [mixed(), discrete()] {
             let mut classifier = Classifier::default();
             for uncertain in 1..=space.dimension() {
                 for _ in 0..100 {
                     let all = samples(&space, 22, &mut random);
-                    let region = Region::new(&all[1].point, random.unit(), random.bits());
+                    let region = SearchRegion::new(&all[1].point, random.unit(), random.bits());
                     let region = random.chance(0.5).then_some(region);
                     let first = random.chance(0.5).then(|| random.index(space.dimension()));
                     let mut point = vec![0.0; space.dimension()];
@@ -514,9 +521,8 @@ mod tests {
         }
     }
 
-    /// Whether two lists of numbers look drawn from one distribution (Kolmogorov-Smirnov, at about
-    /// one in a thousand).
-    fn look_alike(mut a: Vec<f64>, mut b: Vec<f64>) -> bool {
+    /// Two-sample Kolmogorov-Smirnov test, at a level of about 0.001.
+    fn have_same_distribution(mut a: Vec<f64>, mut b: Vec<f64>) -> bool {
         a.sort_by(f64::total_cmp);
         b.sort_by(f64::total_cmp);
         let share =
@@ -526,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn skipping_cuts_that_change_nothing_leaves_the_distribution_as_it_is() {
+    fn skipping_irrelevant_cuts_does_not_change_the_distribution() {
         let mut random = Random::new(6);
         for (dimension, uncertain, negatives) in [(1, 1, 5), (3, 1, 6), (4, 2, 20), (30, 2, 20)] {
             let space = Space::cube(dimension, 0.0, 1.0).unwrap();
@@ -551,17 +557,23 @@ mod tests {
                 );
                 lazy.push(change(&point));
                 point.copy_from_slice(&positive.point);
-                classifier.train(&space, &positive.point, negatives, Order::Free, &mut random);
+                classifier.train(
+                    &space,
+                    &positive.point,
+                    negatives,
+                    CutOrder::Uniform,
+                    &mut random,
+                );
                 classifier.choose_uncertain(dimension, any(uncertain), &mut random);
                 classifier.redraw(&space, None, &mut random, &mut point, 0);
                 full.push(change(&point));
             }
-            assert!(look_alike(lazy, full), "n={dimension} u={uncertain}");
+            assert!(have_same_distribution(lazy, full), "n={dimension} u={uncertain}");
         }
     }
 
     #[test]
-    fn every_subset_of_uncertain_coordinates_is_as_likely() {
+    fn all_subsets_of_uncertain_coordinates_are_equally_likely() {
         let mut random = Random::new(5);
         let mut classifier = Classifier::default();
         for wanted in [1, 2, 4] {

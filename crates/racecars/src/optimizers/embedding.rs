@@ -1,25 +1,25 @@
-//! Random embeddings: a search in many coordinates as one in few.
+//! Random embeddings: a search in a random subspace of few dimensions.
 //!
-//! Where only a few directions matter, it is enough to search a random subspace of little more
-//! dimensions: x = A y with a random matrix A holds, with probability 1, a point as good as the optimum
+//! If only a few directions matter, it is enough to search a random subspace of slightly more dimensions:
+//! with a random matrix A, the points x = A y include one as good as the optimum with probability 1
 //! (Wang et al., "Bayesian Optimization in a Billion Dimensions via Random Embeddings", 2016, Theorem
-//! 2). Where the others matter a little, one subspace after the other can be searched, each from where
-//! the last one ended (Qian, Hu and Yu, "Derivative-Free Optimization of High-Dimensional Non-Convex
-//! Functions by Sequential Random Embeddings", 2016; the public implementation is ZOOpt's).
+//! 2). If the other directions matter a little, several subspaces are searched one after the other, each
+//! through the best point so far (Qian, Hu and Yu, "Derivative-Free Optimization of High-Dimensional
+//! Non-Convex Functions by Sequential Random Embeddings", 2016; the public implementation is ZOOpt's).
 
 use super::ledger::Ledger;
 use super::nested::Nested;
 use super::saved::ID_HEADROOM;
 use super::settings::settings;
-use super::shell::{Proposal, Search, Setup, Told, Tools};
+use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
 use super::{Algorithm, Candidate};
 use crate::error::{Error, Result};
 use crate::outcome::Outcome;
 use crate::random::{Random, mix};
-use crate::space::{Axis, Point, Space};
+use crate::space::{Axis, Interval, Point, Space};
 use serde::{Deserialize, Serialize};
 
-/// The most entries of a matrix: 1 GiB.
+/// The largest number of matrix entries: 1 GiB.
 const MAX_ENTRIES: usize = 1 << 27;
 
 /// A random subspace of a continuous space.
@@ -42,26 +42,27 @@ const MAX_ENTRIES: usize = 1 << 27;
 pub struct Embedding {
     whole: Space,
     small: Space,
-    /// The least and the greatest of each coordinate.
-    axes: Vec<(f64, f64)>,
-    /// A: a row per coordinate of the whole space.
+    /// The bounds of each coordinate.
+    axes: Vec<Interval>,
+    /// A: one row per coordinate of the whole space.
     rows: Vec<f64>,
-    /// Where the last search ended, as shares of the half widths; y then has its multiple first.
+    /// The point that the subspace passes through, relative to the middle and in units of the half widths.
+    /// Its factor is then the first coordinate of y.
     last: Option<Vec<f64>>,
 }
 
 impl Embedding {
     /// A random subspace of `dim` dimensions through the middle of `space`, which must be continuous.
     ///
-    /// The coordinates y are in [-1, 1]. A y, with entries of A standard normal, is the point as shares
-    /// of the half width of each coordinate, cut off at 1.
+    /// The coordinates y are in [-1, 1], and the entries of A are standard normal. A y is the point
+    /// relative to the middle of `space`, in units of the half widths, clipped to [-1, 1].
     pub fn new(space: &Space, dim: usize, seed: u64) -> Result<Self> {
         Embedding::build(space, dim, seed, None)
     }
 
-    /// As [`Embedding::new`], through a multiple of `last` as well, a point of `space`: y has one
-    /// coordinate more, which comes first, is in [-1, 1], and says which multiple (ZOOpt's
-    /// *withdraw* factor). So `last` is in the subspace, at (1, 0, ..., 0).
+    /// Like [`Embedding::new`], but also through `last`, a point of `space`: the subspace has one more
+    /// dimension. The first coordinate of y, in [-1, 1], is the factor of `last` (ZOOpt's *withdraw*
+    /// factor), so `last` is at (1, 0, ..., 0).
     pub fn through(space: &Space, dim: usize, seed: u64, last: &[f64]) -> Result<Self> {
         space.check(last)?;
         Embedding::build(space, dim, seed, Some(last))
@@ -71,22 +72,22 @@ impl Embedding {
         let count = space.dimension();
         if !matches!(dim.checked_mul(count), Some(1..=MAX_ENTRIES)) {
             return Err(Error::setting(format!(
-                "an embedding of {dim} dimensions into {count} has not between 1 and {MAX_ENTRIES} entries"
+                "an embedding of {dim} dimensions into {count} does not have from 1 to {MAX_ENTRIES} matrix entries"
             )));
         }
         let axes = (0..count)
             .map(|i| match space.axis(i) {
-                Axis::Continuous { low, high } => Ok((low, high)),
+                Axis::Continuous { low, high } => Ok(Interval { low, high }),
                 _ => Err(Error::space(format!(
-                    "coordinate `{}` is not continuous; embeddings need all to be",
+                    "coordinate `{}` is not continuous; embeddings require continuous coordinates",
                     space.coordinate_name(i)
                 ))),
             })
             .collect::<Result<Vec<_>>>()?;
         let last = last.map(|last| {
             let shares = last.iter().zip(&axes);
-            let share = |(x, axis): (&f64, &(f64, f64))| match half(*axis) {
-                // The range of a log scale may be a single number.
+            let share = |(x, axis): (&f64, &Interval)| match half(*axis) {
+                // The logarithms of a narrow range may round to a single number.
                 0.0 => 0.0,
                 half => (x - middle(*axis)) / half,
             };
@@ -103,17 +104,18 @@ impl Embedding {
         })
     }
 
-    /// The space of few coordinates, to be searched.
+    /// The low-dimensional space to search.
     pub fn space(&self) -> &Space {
         &self.small
     }
 
-    /// The space of many coordinates.
+    /// The space that the subspace is embedded in.
     pub fn whole(&self) -> &Space {
         &self.whole
     }
 
-    /// The point, in the whole space, that coordinates `y` stand for.
+    /// The point of the whole space at coordinates `y`, which are those of [`Embedding::space`]. Missing
+    /// coordinates count as 0.
     pub fn lift(&self, y: &[f64]) -> Vec<f64> {
         let mut point = vec![0.0; self.axes.len()];
         self.lift_into(y, &mut point);
@@ -121,23 +123,23 @@ impl Embedding {
     }
 
     fn lift_into(&self, y: &[f64], point: &mut [f64]) {
-        let (multiple, y) = match &self.last {
+        let (factor, y) = match &self.last {
             Some(_) => (y.first().copied().unwrap_or(0.0), y.get(1..).unwrap_or(&[])),
             None => (0.0, y),
         };
         let dim = self.rows.len() / self.axes.len();
-        let last = |i: usize| self.last.as_ref().map_or(0.0, |last| multiple * last[i]);
+        let last = |i: usize| self.last.as_ref().map_or(0.0, |last| factor * last[i]);
         let coordinate = |(i, row): (usize, &[f64])| {
             let share = last(i) + row.iter().zip(y).map(|(a, y)| a * y).sum::<f64>();
             let axis = self.axes[i];
-            // Rounding must not lead out of the space.
-            (middle(axis) + half(axis) * share.clamp(-1.0, 1.0)).clamp(axis.0, axis.1)
+            // Rounding must not leave the space.
+            (middle(axis) + half(axis) * share.clamp(-1.0, 1.0)).clamp(axis.low, axis.high)
         };
         let rows = self.rows.chunks_exact(dim).enumerate();
         point.iter_mut().zip(rows).for_each(|(x, row)| *x = coordinate(row));
     }
 
-    /// An objective on the whole space as one on the small.
+    /// Converts an objective on the whole space to one on the subspace.
     pub fn wrap<'a, O: 'a>(
         &'a self,
         mut objective: impl FnMut(Point<'_>) -> O + 'a,
@@ -147,46 +149,46 @@ impl Embedding {
 }
 
 /// Halving first keeps the widest finite ranges from overflowing.
-fn middle((low, high): (f64, f64)) -> f64 {
+fn middle(Interval { low, high }: Interval) -> f64 {
     0.5 * low + 0.5 * high
 }
 
-fn half((low, high): (f64, f64)) -> f64 {
+fn half(Interval { low, high }: Interval) -> f64 {
     0.5 * high - 0.5 * low
 }
 
 settings! {
-    /// Settings of sequential random embedding: one random subspace after the other, each through the best
-    /// point so far.
+    /// Settings of sequential random embedding: a search of one random subspace after the other, each
+    /// through the best point so far.
     pub struct SequentialEmbedding {
-        /// The dimension of each subspace. 10, or that of the space if it is less.
+        /// The dimension of each subspace. Default: 10, or that of the space if it is less.
         dimension: Option<usize>,
-        /// The number of subspaces, which share the budget evenly. 5.
+        /// The number of subspaces, which get equal parts of the budget. Default: 5.
         rounds: Option<usize>,
-        /// The algorithm that searches them. auto.
+        /// The algorithm that searches the subspaces. Default: auto.
         algorithm: Box<Algorithm>,
     }
 }
 
-/// One random subspace after the other, each searched by an optimizer of its own.
+/// A search of one random subspace after the other, each by an optimizer of its own.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct EmbeddingSearch {
     algorithm: Algorithm,
     dimension: usize,
     rounds: u64,
-    /// The evaluations of each round.
+    /// The number of evaluations in each round.
     per_round: u64,
     seed: u64,
-    /// The round that is on.
+    /// The index of the current round.
     round: u64,
-    /// The best point when it began, which the subspace goes through.
+    /// The best point at the start of the round, which the subspace passes through.
     through: Option<Box<[f64]>>,
     inner: Nested,
     #[serde(skip)]
     embedding: Option<Embedding>,
 }
 
-/// A candidate that is out, as the inner optimizer knows it.
+/// The inner optimizer's candidate of a pending candidate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct InnerCandidate {
     round: u64,
@@ -201,7 +203,7 @@ impl EmbeddingSearch {
         let dimension = settings.dimension.unwrap_or(space.dimension().min(10));
         let rounds = settings.rounds.unwrap_or(5) as u64;
         if rounds == 0 {
-            return Err(Error::setting("rounds of an embedding is 0; at least 1 is needed"));
+            return Err(Error::setting("rounds of an embedding is 0, not at least 1"));
         }
         let per_round = match budget {
             Some(budget) => budget.div_ceil(rounds).max(1),
@@ -224,7 +226,7 @@ impl EmbeddingSearch {
         })
     }
 
-    /// The seed of a round's subspace and search.
+    /// The seed of a round's subspace and optimizer.
     fn seed_of(seed: u64, round: u64) -> u64 {
         mix(seed.wrapping_add(mix(round)))
     }
@@ -234,7 +236,7 @@ impl EmbeddingSearch {
         Embedding::build(space, self.dimension, seed, self.through.as_deref())
     }
 
-    /// Goes on to the next subspace, through the best point.
+    /// Advances to the next subspace, through the best point.
     fn next_round(&mut self, tools: &Tools<'_, InnerCandidate>) -> Result<()> {
         self.round += 1;
         let best = tools.best.sample().filter(|best| best.rank.value().is_some());
@@ -259,47 +261,46 @@ impl Search for EmbeddingSearch {
         let embedding = self.embed(space)?;
         self.inner.open(embedding.space(), depth)?;
         self.embedding = Some(embedding);
+        if self.round + 1 < self.rounds {
+            // Later rounds have one more dimension, for the best point. If the algorithm cannot search
+            // that, it is refused now. The optimizer itself is discarded.
+            let next = Space::cube(self.dimension + 1, -1.0, 1.0)?;
+            self.algorithm.optimizer(&next, Some(self.per_round), 0)?;
+        }
         Ok(())
     }
 
+    #[expect(clippy::expect_used, reason = "see the messages")]
     fn propose(
         &mut self,
         tools: &mut Tools<'_, InnerCandidate>,
     ) -> Option<Proposal<InnerCandidate>> {
         let until = self.per_round.saturating_mul(self.round + 1);
-        if self.round + 1 < self.rounds
-            && tools.ledger.next_id() >= until
-            && let Err(error) = self.next_round(tools)
-        {
-            // The first round had the same settings and the same space.
-            debug_assert!(false, "a round could not begin: {error}");
-            return None;
+        if self.round + 1 < self.rounds && tools.ledger.next_id() >= until {
+            self.next_round(tools).expect("`prepare` checked the settings of the next round");
         }
         let Candidate { id, point: inner, key, .. } = self.inner.optimizer_mut().ask()?;
         let mut point = tools.buffer();
-        self.embedding.as_ref()?.lift_into(&inner, &mut point);
+        let embedding = self.embedding.as_ref().expect("`prepare` made the embedding");
+        embedding.lift_into(&inner, &mut point);
         let mark = InnerCandidate { round: self.round, id, point: inner, key };
         Some(Proposal { point, key: 0, mark })
     }
 
     fn learn(
         &mut self,
-        told: Told<InnerCandidate>,
+        evaluated: Evaluated<InnerCandidate>,
         _: &mut Tools<'_, InnerCandidate>,
     ) -> Result<Option<Box<[f64]>>> {
-        let Told { sample, asked, .. } = told;
-        // Known points are in no subspace; the next one goes through the best of them.
-        if let Some((_, InnerCandidate { round, id, point, key })) = asked
+        let Evaluated { sample, asked, .. } = evaluated;
+        // Known points are not in the subspace. The next subspace passes through the best point, known
+        // or not.
+        if let Some(InnerCandidate { round, id, point, key }) = asked.map(|asked| asked.mark)
             && round == self.round
         {
             let inner = self.inner.optimizer_mut();
             let space = inner.space().fingerprint();
-            let outcome = match (sample.rank.value(), sample.rank.violation()) {
-                (Some(value), _) => Outcome::Value(value),
-                (_, Some(violation)) => Outcome::infeasible(violation),
-                _ => Outcome::failed("failed"),
-            };
-            inner.tell(Candidate { id, space, key, point }, outcome)?;
+            inner.tell(Candidate { id, space, key, point }, Outcome::of_rank(sample.rank))?;
         }
         Ok(Some(sample.point))
     }
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn points_are_in_the_space_and_the_middle_is_the_middle() {
+    fn points_are_in_the_space_and_zero_is_its_middle() {
         let space =
             Space::builder().reals("a", 40, -1.0, 3.0).log_real("b", 1e-5, 1e-1).build().unwrap();
         let embedding = Embedding::new(&space, 5, 1).unwrap();
@@ -355,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subspace_goes_through_the_last_point() {
+    fn a_subspace_passes_through_the_last_point() {
         let space = Space::cube(50, -2.0, 6.0).unwrap();
         let mut last = vec![0.0; 50];
         space.draw(&mut Random::new(1), &mut last);
@@ -368,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn where_few_coordinates_matter_it_does_better_than_the_whole_space() {
+    fn if_few_coordinates_matter_a_subspace_is_better_than_the_whole_space() {
         let space = Space::cube(5000, -5.0, 5.0).unwrap();
         let mut wins = 0;
         for seed in 0..5 {
@@ -383,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn each_round_goes_through_the_best_and_a_save_changes_nothing() {
+    fn each_round_passes_through_the_best_point_and_saving_changes_nothing() {
         // All coordinates matter a little, three of them a lot.
         let all_matter = |x: &[f64]| {
             let little: f64 = x.iter().map(|x| (x - 1.0).powi(2)).sum();
@@ -422,6 +423,15 @@ mod tests {
         assert!(refused(settings().rounds(0)).contains("rounds of an embedding is 0"));
         assert!(refused(settings().dimension(0)).contains("0 dimensions"));
         assert!(Embedding::new(&space, usize::MAX, 1).is_err());
+        // This population is allowed in 128 dimensions, but later rounds have one more.
+        let space = Space::cube(200, 0.0, 1.0).unwrap();
+        let algorithm = Algorithm::CmaEs(crate::CmaEs::default().population(1 << 20));
+        let embed = |rounds: usize| {
+            let settings = settings().dimension(128).rounds(rounds).algorithm(algorithm.clone());
+            Algorithm::Embedding(settings).optimizer(&space, Some(50), 1)
+        };
+        assert!(embed(1).is_ok());
+        assert!(embed(2).unwrap_err().to_string().contains("population 1048576"));
         let mut optimizer = Algorithm::embedding().optimizer(&space, Some(50), 1).unwrap();
         for _ in 0..60 {
             let candidate = optimizer.ask().unwrap();

@@ -1,4 +1,4 @@
-//! The best evaluation so far, for algorithms that do not keep it themselves.
+//! The best evaluation so far.
 
 use super::Best;
 use crate::outcome::Rank;
@@ -6,6 +6,7 @@ use crate::sample::Sample;
 use crate::space::Space;
 use serde::{Deserialize, Serialize};
 
+/// The best evaluation so far; empty while all evaluations failed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Incumbent(Option<Sample>);
 
@@ -18,17 +19,17 @@ impl Incumbent {
         self.sample().map(|sample| Best::single(&sample.point, sample.rank))
     }
 
-    /// The best value, if there is one: the best may be infeasible.
+    /// The best value; `None` if there is no feasible point.
     pub(crate) fn value(&self) -> Option<f64> {
         self.sample()?.rank.value()
     }
 
-    /// Whether an outcome of this rank would be the best. A failure never is.
+    /// Whether an outcome of this rank is better. A failure never is.
     pub(crate) fn is_beaten_by(&self, rank: Rank) -> bool {
         !rank.is_failure() && self.sample().is_none_or(|best| rank.beats(best.rank))
     }
 
-    /// Takes in a copy, better or not.
+    /// Replaces the incumbent by a copy of this point, whether it is better or not.
     pub(crate) fn replace(&mut self, point: &[f64], rank: Rank, key: u64) {
         match &mut self.0 {
             Some(best) => {
@@ -39,7 +40,7 @@ impl Incumbent {
         }
     }
 
-    /// Changes the rank of the same point, which was evaluated again.
+    /// Updates the rank of the point after a re-evaluation.
     pub(crate) fn revise(&mut self, rank: Rank) -> Option<&Sample> {
         let best = self.0.as_mut()?;
         best.rank = rank;

@@ -1,5 +1,4 @@
-//! Which candidates are out, which points of a space with discrete coordinates are taken, and what a
-//! tell must satisfy.
+//! The pending candidates, the seen points of spaces with discrete coordinates, and the checks of tells.
 
 use super::Candidate;
 use super::saved::ID_HEADROOM;
@@ -8,14 +7,21 @@ use crate::random::Random;
 use crate::space::{Seen, Space};
 use serde::{Deserialize, Serialize};
 
-/// The candidates of one optimizer. `M` is what the algorithm remembers of each candidate that is out.
+/// The candidates of one optimizer. `M` is the data that the algorithm stores with a pending candidate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ledger<M> {
     next_id: u64,
-    /// The candidates out, by ascending id: asking appends, and telling mostly takes from near the end.
-    pending: Vec<(u64, M)>,
+    /// By ascending id: asking appends, and telling mostly removes near the end.
+    pending: Vec<PendingCandidate<M>>,
     told: u64,
     seen: Seen,
+}
+
+/// A candidate that was asked and not told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PendingCandidate<M> {
+    pub(crate) id: u64,
+    pub(crate) mark: M,
 }
 
 impl<M> Default for Ledger<M> {
@@ -24,16 +30,16 @@ impl<M> Default for Ledger<M> {
     }
 }
 
-/// A candidate taken off the ledger.
+/// A told point, removed from the ledger.
 pub(super) struct Settled<M> {
     pub(super) point: Box<[f64]>,
     pub(super) key: u64,
     /// `None` for a point that was not asked.
-    pub(super) asked: Option<(u64, M)>,
+    pub(super) asked: Option<PendingCandidate<M>>,
 }
 
 impl<M> Ledger<M> {
-    /// The id of the next candidate, which is the number of candidates asked so far.
+    /// The id of the next candidate, which equals the number of candidates asked.
     pub(crate) fn next_id(&self) -> u64 {
         self.next_id
     }
@@ -46,19 +52,23 @@ impl<M> Ledger<M> {
         self.pending.len()
     }
 
-    /// What is remembered of the candidates out, by ascending id.
+    /// The data of the pending candidates, by ascending id.
     pub(crate) fn marks(&self) -> impl Iterator<Item = &M> {
-        self.pending.iter().map(|(_, mark)| mark)
+        self.pending.iter().map(|pending| &pending.mark)
     }
 
     pub(crate) fn marks_mut(&mut self) -> impl Iterator<Item = &mut M> {
-        self.pending.iter_mut().map(|(_, mark)| mark)
+        self.pending.iter_mut().map(|pending| &mut pending.mark)
     }
 
-    /// Whether the point with this key was proposed or told before; never where all coordinates are
-    /// continuous.
+    /// Whether the point with this key was proposed or told before. Always false in continuous spaces.
     pub(crate) fn has_seen(&self, key: u64) -> bool {
         self.seen.contains(key)
+    }
+
+    /// The keys of the points proposed or told, in ascending order.
+    pub(crate) fn seen_keys(&self) -> Vec<u64> {
+        self.seen.clone().into()
     }
 
     /// Whether every point of the space has been proposed or told.
@@ -66,7 +76,7 @@ impl<M> Ledger<M> {
         self.seen.exhausts(space)
     }
 
-    /// Fills `point` with a uniform draw that was not seen before, and returns its key; `None` when no
+    /// Fills `point` with a uniform draw that was not seen before, and returns its key; `None` if no
     /// unseen point is left.
     pub(super) fn draw(
         &self,
@@ -82,7 +92,8 @@ impl<M> Ledger<M> {
         }
     }
 
-    /// Enters a new candidate.
+    /// Records a new candidate.
+    #[inline]
     pub(super) fn issue(
         &mut self,
         space: &Space,
@@ -91,30 +102,35 @@ impl<M> Ledger<M> {
         mark: M,
     ) -> Candidate {
         let id = self.next_id;
+        debug_assert!(
+            self.pending.last().is_none_or(|last| last.id < id),
+            "ids of pending candidates ascend"
+        );
         self.next_id += 1;
-        self.pending.push((id, mark));
+        self.pending.push(PendingCandidate { id, mark });
         self.mark_seen(space, key);
         Candidate { id, space: space.fingerprint(), key, point }
     }
 
-    /// Takes a told candidate off the ledger.
+    /// Checks a told candidate and removes it from the ledger.
+    #[inline]
     pub(super) fn settle(&mut self, space: &Space, candidate: Candidate) -> Result<Settled<M>> {
         let Candidate { id, space: origin, key, point } = candidate;
-        if id == Candidate::KNOWN {
+        if id == Candidate::KNOWN_ID {
             space.check(&point)?;
             let key = space.key(&point);
             self.mark_seen(space, key);
             self.told += 1;
             return Ok(Settled { point, key, asked: None });
         }
-        // Instead of checking the point, whose copy is most of a step's cost.
+        // Cheaper than checking the point: reading it would be most of a step's cost.
         if origin != space.fingerprint() {
             return Err(Error::point(format!("candidate {id} is a point of another space")));
         }
-        // The common case, and any other.
+        // The last candidate is the common case.
         let place = match self.pending.last() {
-            Some(&(last, _)) if last == id => Ok(self.pending.len() - 1),
-            _ => self.pending.binary_search_by_key(&id, |(id, _)| *id),
+            Some(last) if last.id == id => Ok(self.pending.len() - 1),
+            _ => self.pending.binary_search_by_key(&id, |pending| pending.id),
         };
         let Ok(place) = place else {
             return Err(match id < self.next_id {
@@ -129,16 +145,16 @@ impl<M> Ledger<M> {
         Ok(Settled { point, key, asked: Some(asked) })
     }
 
-    /// Checks the invariants of a deserialized ledger, with headroom to count on.
+    /// Checks the invariants of a deserialized ledger.
     pub(super) fn is_sound(&self, space: &Space) -> bool {
         self.next_id < ID_HEADROOM
             && self.told < ID_HEADROOM
-            && self.pending.is_sorted_by(|a, b| a.0 < b.0)
-            && self.pending.last().is_none_or(|(last, _)| *last < self.next_id)
+            && self.pending.is_sorted_by(|a, b| a.id < b.id)
+            && self.pending.last().is_none_or(|last| last.id < self.next_id)
             && self.seen.is_sound(space)
     }
 
-    fn mark_seen(&mut self, space: &Space, key: u64) {
+    pub(super) fn mark_seen(&mut self, space: &Space, key: u64) {
         if space.can_repeat() {
             self.seen.insert(key);
         }

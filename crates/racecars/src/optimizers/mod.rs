@@ -1,18 +1,18 @@
-//! The algorithms, each a pure ask/tell state machine: no clock, threads, files or printing inside.
+//! The algorithms. Each is a pure ask/tell state machine without clock, threads, files or printing.
 //!
 //! - [`racos`]: RACOS, SRACOS and RACE-CARS, which share one state machine
 //! - [`cma_es`]: CMA-ES and its separable variant, with restarts
 //! - [`differential_evolution`]: best/1/bin, rand/1/bin and L-SHADE
-//! - [`zo_adam`]: descent on estimated gradients
+//! - [`zo_adam`]: gradient descent on estimated gradients
 //! - [`quasi_random`]: a scrambled Halton sequence
-//! - [`random_search`]: uniform draws
-//! - [`embedding`]: a search of random subspaces, by any of the others
+//! - [`random_search`]: uniform sampling
+//! - [`embedding`]: a search of random subspaces by any other algorithm
 //!
 //! `auto`, the default, is a [`portfolio`](crate::portfolio) of them.
 //!
-//! All follow the contract documented on [`Optimizer`]. `registry` has a row for each; `shell` is what
-//! they share, so that an algorithm is a state with `propose` and `learn`; `settings` declares what can
-//! be set.
+//! All follow the contract documented on [`Optimizer`]. `registry` has one row per algorithm, `shell` has
+//! everything that algorithms share, and `settings` declares their settings. An algorithm itself is a
+//! state with `propose` and `learn`.
 
 pub mod cma_es;
 pub mod differential_evolution;
@@ -32,19 +32,19 @@ pub mod zo_adam;
 pub use registry::Algorithm;
 pub(crate) use registry::split_outside_brackets;
 pub use saved::load;
-pub use settings::Setting;
+pub use settings::{GivenSetting, Setting};
 pub use shell::Shell;
 
 use crate::error::Result;
-use crate::outcome::{Outcome, Rank};
+use crate::outcome::{Direction, Outcome, Rank};
 use crate::space::{Point, Space};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-/// A point to evaluate. It goes back to its optimizer, with the outcome, by [`Optimizer::tell`].
+/// A point to evaluate. Return it to its optimizer with the outcome by [`Optimizer::tell`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
     pub(crate) id: u64,
-    /// The fingerprint of the space that the point is of.
+    /// The fingerprint of the point's space.
     pub(crate) space: u64,
     /// The point's key, see `Space::key_term`.
     pub(crate) key: u64,
@@ -52,17 +52,17 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// The id of candidates that no optimizer proposed.
-    const KNOWN: u64 = u64::MAX;
+    /// The id of points that no optimizer proposed.
+    const KNOWN_ID: u64 = u64::MAX;
 
-    /// A point that no optimizer proposed, for telling what is already known about it. The space
-    /// checks it when it is told.
+    /// A point that no optimizer proposed, for telling a known outcome. Telling checks that it belongs to
+    /// the space.
     pub fn known(point: impl Into<Box<[f64]>>) -> Self {
-        Candidate { id: Candidate::KNOWN, space: 0, key: 0, point: point.into() }
+        Candidate { id: Candidate::KNOWN_ID, space: 0, key: 0, point: point.into() }
     }
 
-    /// A candidate that was asked before, made anew from its number and its encoded point, for drivers
-    /// whose candidates travel as data: to another process, or past a restart.
+    /// Recreates a candidate that was asked before from its id and its encoded point, for drivers that
+    /// send candidates to other processes or resume after a restart.
     ///
     /// ```
     /// use racecars::{Algorithm, Candidate, Optimizer, Outcome, Space, load};
@@ -83,9 +83,9 @@ impl Candidate {
         Ok(Candidate { id, space: space.fingerprint(), key: space.key(&point), point })
     }
 
-    /// The candidate's number: 0, 1, 2, ... in the order asked, `None` for a known point.
+    /// The candidate's id: 0, 1, 2, ... in the order asked; `None` for a known point.
     pub fn id(&self) -> Option<u64> {
-        (self.id != Candidate::KNOWN).then_some(self.id)
+        (self.id != Candidate::KNOWN_ID).then_some(self.id)
     }
 
     /// The encoded point; [`Space::view`] gives access by name.
@@ -94,15 +94,16 @@ impl Candidate {
     }
 }
 
-/// The best evaluation that an optimizer has been told of.
+/// The best evaluation told to an optimizer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Best<'a> {
     /// The encoded point.
     pub point: &'a [f64],
-    /// Its outcome's rank: a value, or the violation of the least infeasible point.
+    /// The rank of its outcome: a value, or the violation if no feasible point is known.
     pub rank: Rank,
-    /// The number of evaluations that the value is a mean of.
+    /// The number of evaluations averaged in the value: 1, unless the objective is known to be noisy and
+    /// the point was re-evaluated.
     pub evaluations: u64,
 }
 
@@ -116,56 +117,56 @@ impl<'a> Best<'a> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct ShrunkRegion<'a> {
-    /// The encoded point it is centred on.
+    /// The encoded centre.
     pub center: &'a [f64],
-    /// The share of each axis that is inside.
+    /// The fraction of each axis inside the region.
     pub share: f64,
 }
 
-/// What a portfolio of algorithms did.
+/// A report on a portfolio of algorithms.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Portfolio {
-    /// Whether the objective is known to be noisy. Then the best value is the mean of the values that the
-    /// best point had when it was evaluated again.
+    /// Whether the objective is known to be noisy. Then the best value is the mean over re-evaluations of
+    /// the best point.
     pub noisy: bool,
-    /// What was decided, in order.
+    /// The decisions, in order.
     pub decisions: Vec<Decision>,
-    /// The members that had evaluations.
+    /// The members with at least one evaluation.
     pub members: Vec<MemberAccount>,
 }
 
 impl Portfolio {
-    /// The same with each best value mapped, for functions that are maximized.
-    pub fn map_values(mut self, map: impl Fn(f64) -> f64) -> Self {
+    /// Converts the values to the user's direction: see [`Direction::signed`].
+    pub fn signed(mut self, direction: Direction) -> Self {
         for best in self.members.iter_mut().filter_map(|member| member.best.as_mut()) {
-            *best = map(*best);
+            *best = direction.signed(*best);
         }
         self
     }
 }
 
 /// A decision of a portfolio.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Decision {
-    /// The points asked before it.
+    /// The number of points asked before it.
     pub at: u64,
-    /// What was decided, or the reason.
+    /// The decision, or its reason.
     pub what: String,
 }
 
-/// What a member of a portfolio did.
+/// The evaluations of one member of a portfolio.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct MemberAccount {
     /// The member's name.
     pub name: String,
-    /// The evaluations it had.
+    /// The number of its evaluations.
     pub evaluations: u64,
-    /// How many of them were better than everything before.
+    /// The number of evaluations that improved the best value.
     pub improvements: u64,
-    /// The best value it found, in the optimizer's sense: of a function to be minimized.
+    /// The best value it found. Optimizers minimize: see [`Portfolio::signed`].
     pub best: Option<f64>,
 }
 
@@ -185,57 +186,61 @@ pub struct MemberAccount {
 /// # Ok::<(), racecars::Error>(())
 /// ```
 ///
-/// Any number of candidates may be out at a time; they may be told in any order, late, or never.
+/// Any number of candidates may be pending. They may be told in any order, late, or never.
 ///
-/// The trait is sealed: optimizers are made by [`Algorithm::optimizer`] or
-/// [`Relay`](crate::Relay), so that each can be saved and restored.
+/// The trait is sealed, so that every optimizer can be saved and restored. Optimizers are created by
+/// [`Algorithm::optimizer`]; [`Relay`](crate::Relay) composes several algorithms.
 pub trait Optimizer: sealed::Sealed + std::fmt::Debug + Send {
-    /// The space that is searched.
+    /// The search space.
     fn space(&self) -> &Space;
 
-    /// The algorithm's name, as the command line spells it.
+    /// The algorithm's name, as in [`Algorithm::NAMES`].
     fn name(&self) -> &'static str;
 
-    /// Proposes a point; never waits for tells. Where coordinates are discrete it is one that has been
-    /// neither proposed nor told before, unless the objective is known to be noisy; `None` when there is none
-    /// left.
+    /// Proposes a point, without waiting for pending candidates. In a space with discrete coordinates the
+    /// point has been neither proposed nor told before, unless the objective is known to be noisy. `None`
+    /// if no such point is left.
     fn ask(&mut self) -> Option<Candidate>;
 
-    /// Learns the outcome of a candidate, or of a point [known](Candidate::known) from elsewhere.
+    /// Learns the outcome of a candidate, or of a [known](Candidate::known) point.
     ///
-    /// Refuses, and changes nothing, if the candidate was told before, or the point is not of this
-    /// space.
+    /// Fails without changing the state if the candidate was told before or never asked, or if the point
+    /// does not belong to the space.
     fn tell(&mut self, candidate: Candidate, outcome: Outcome) -> Result<()>;
 
     /// The number of outcomes told.
     fn told(&self) -> u64;
 
-    /// The number of candidates out.
+    /// The number of candidates asked and not told.
     fn pending(&self) -> usize;
 
-    /// The best evaluation told, `None` while all have failed. An infeasible point is best only
-    /// while no feasible one is known.
+    /// The best evaluation told; `None` while all have failed. An infeasible point is the best only while
+    /// no feasible point is known.
     fn best(&self) -> Option<Best<'_>>;
 
-    /// The region that the search is confined to, where the algorithm has one.
+    /// The region that the search is confined to, if the algorithm has one.
     fn region(&self) -> Option<ShrunkRegion<'_>>;
 
-    /// Whether the next ask or tell may take milliseconds, so that a caller should let others go on.
+    /// Whether the next ask or tell may take milliseconds, so that callers should release locks meanwhile.
     fn is_heavy(&self) -> bool;
 
     /// Whether the objective is known to be noisy. Then the best value is a mean, see
-    /// [`Best::evaluations`].
+    /// [`Best::evaluations`], and may get worse as the best point is re-evaluated.
     fn is_noisy(&self) -> bool;
 
-    /// What a portfolio of algorithms did, and why; `None` for a single algorithm.
+    /// The report of a portfolio of algorithms; `None` for a single algorithm.
     fn portfolio(&self) -> Option<Portfolio>;
 
-    /// The best point, if it is this one, was re-evaluated and has this rank now.
+    /// Marks points as proposed by their keys, so that they are not proposed again.
+    #[doc(hidden)]
+    fn mark_seen(&mut self, keys: &[u64]);
+
+    /// Updates the rank of the best point after a re-evaluation, if it is this point.
     #[doc(hidden)]
     fn revise(&mut self, point: &[f64], rank: Rank);
 
-    /// The whole state, random generator included, as bytes that [`load`] takes back. A restored
-    /// optimizer goes on exactly as this one would have.
+    /// Saves the state, including the random generator, as bytes for [`load`]. A restored optimizer
+    /// continues exactly as this one would.
     fn save(&self) -> Vec<u8>;
 
     /// A view of the best point by name.

@@ -1,50 +1,51 @@
-//! An optimizer that is part of another one's state.
+//! An optimizer inside another optimizer's state.
 
 use super::{Optimizer, saved};
 use crate::error::Result;
 use crate::space::Space;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Saved as its own bytes; to be [opened](Nested::open) once the state around it is read.
+/// An optimizer inside another optimizer's state. It is saved as its own bytes. After deserialization it
+/// must be [opened](Nested::open) before use.
 #[derive(Debug)]
-pub(crate) struct Nested(Inner);
+pub(crate) struct Nested(NestedState);
 
 #[derive(Debug)]
-enum Inner {
+enum NestedState {
     Open(Box<dyn Optimizer>),
     Saved(Vec<u8>),
 }
 
 impl Nested {
     pub(crate) fn new(optimizer: Box<dyn Optimizer>) -> Self {
-        Nested(Inner::Open(optimizer))
+        Nested(NestedState::Open(optimizer))
     }
 
-    /// Restores the optimizer, which must search this space.
+    /// Restores the optimizer after deserialization. It must search this space.
     pub(crate) fn open(&mut self, space: &Space, depth: usize) -> Result<()> {
-        if let Inner::Saved(bytes) = &self.0 {
+        if let NestedState::Saved(bytes) = &self.0 {
             let optimizer = saved::load_nested(bytes, depth + 1)?;
             if optimizer.space() != space {
                 return Err(saved::unsound());
             }
-            self.0 = Inner::Open(optimizer);
+            self.0 = NestedState::Open(optimizer);
         }
         Ok(())
     }
 
-    #[expect(clippy::panic, reason = "states are opened where they are restored")]
+    #[expect(clippy::panic, reason = "a restored state opens its nested optimizers")]
     pub(crate) fn optimizer(&self) -> &dyn Optimizer {
         match &self.0 {
-            Inner::Open(optimizer) => &**optimizer,
-            Inner::Saved(_) => panic!("a nested optimizer was used before it was opened"),
+            NestedState::Open(optimizer) => &**optimizer,
+            NestedState::Saved(_) => panic!("a nested optimizer was used before it was opened"),
         }
     }
 
-    #[expect(clippy::panic, reason = "states are opened where they are restored")]
+    #[expect(clippy::panic, reason = "a restored state opens its nested optimizers")]
     pub(crate) fn optimizer_mut(&mut self) -> &mut dyn Optimizer {
         match &mut self.0 {
-            Inner::Open(optimizer) => &mut **optimizer,
-            Inner::Saved(_) => panic!("a nested optimizer was used before it was opened"),
+            NestedState::Open(optimizer) => &mut **optimizer,
+            NestedState::Saved(_) => panic!("a nested optimizer was used before it was opened"),
         }
     }
 }
@@ -52,14 +53,14 @@ impl Nested {
 impl Serialize for Nested {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.0 {
-            Inner::Open(optimizer) => optimizer.save().serialize(serializer),
-            Inner::Saved(bytes) => bytes.serialize(serializer),
+            NestedState::Open(optimizer) => optimizer.save().serialize(serializer),
+            NestedState::Saved(bytes) => bytes.serialize(serializer),
         }
     }
 }
 
 impl<'de> Deserialize<'de> for Nested {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Vec::deserialize(deserializer).map(|bytes| Nested(Inner::Saved(bytes)))
+        Vec::deserialize(deserializer).map(|bytes| Nested(NestedState::Saved(bytes)))
     }
 }

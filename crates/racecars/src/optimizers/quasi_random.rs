@@ -1,17 +1,18 @@
-//! Quasi-random search: points that fill the space more evenly than uniform draws do.
+//! Quasi-random search: a low-discrepancy sequence, which fills the space more evenly than uniform
+//! sampling.
 //!
-//! The first 50 coordinates follow a Halton sequence (J. H. Halton 1960; coordinate j counts in the
-//! j-th prime base, and mirrors the digits behind the point) with a random permutation for each digit
-//! (J. Matousek, "On the L2-discrepancy for anchored boxes", 1998), without which the coordinates of
-//! large bases rise and fall together. Every single point is then uniform, and the points together
-//! are even.
+//! The first 50 coordinates follow a Halton sequence (J. H. Halton 1960): coordinate j is the radical
+//! inverse of the index in the j-th prime base. Each digit is permuted at random (J. Matousek, "On the
+//! L2-discrepancy for anchored boxes", 1998), since otherwise coordinates with large bases are
+//! correlated. Every single point is uniformly distributed.
 //!
-//! The other coordinates are uniform draws. Evenness in that many needs more points than anyone can
-//! pay for: in the base of the 50th prime, 229, some 200 points only just fill one coordinate.
+//! All further coordinates are uniform draws. Low discrepancy in that many dimensions would need more
+//! points than a budget has: in the base of the 50th prime, 229, it takes 229 points to fill one
+//! coordinate.
 
 use super::ledger::Ledger;
 use super::settings::settings;
-use super::shell::{Proposal, Search, Setup, Told, Tools};
+use super::shell::{Proposal, Search, Setup, Tools};
 use crate::error::Result;
 use crate::random::Random;
 use crate::space::Space;
@@ -22,26 +23,26 @@ settings! {
     pub struct QuasiRandom {}
 }
 
-/// The coordinates that follow the Halton sequence.
-const HALTON: usize = 50;
+/// The number of coordinates that follow the Halton sequence.
+const HALTON_COORDINATES: usize = 50;
 
-/// The digits of a coordinate resolve at least this many cells.
-const CELLS: f64 = (1u64 << 40) as f64;
+/// The minimum resolution of a coordinate, which determines its number of digits.
+const MIN_CELLS: f64 = (1u64 << 40) as f64;
 
-/// Points of a scrambled Halton sequence; in a space with discrete coordinates without repeats.
+/// Points of a scrambled Halton sequence, without repeats in spaces with discrete coordinates.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct QuasiRandomSearch {
     seed: u64,
-    /// The place in the sequence.
+    /// The index of the next point in the sequence.
     next: u64,
-    /// A function of the seed.
+    /// Derived from the seed.
     #[serde(skip)]
-    sequence: Sequence,
+    sequence: HaltonSequence,
 }
 
 impl QuasiRandomSearch {
     pub(super) fn new(_: Setup<'_>, random: &mut Random) -> Self {
-        QuasiRandomSearch { seed: random.bits(), next: 0, sequence: Sequence::default() }
+        QuasiRandomSearch { seed: random.bits(), next: 0, sequence: HaltonSequence::default() }
     }
 }
 
@@ -49,28 +50,24 @@ impl Search for QuasiRandomSearch {
     type Mark = ();
 
     fn prepare(&mut self, space: &Space, _: usize) -> Result<()> {
-        self.sequence = Sequence::new(space.dimension(), self.seed);
+        self.sequence = HaltonSequence::new(space.dimension(), self.seed);
         Ok(())
     }
 
     fn propose(&mut self, tools: &mut Tools<'_, ()>) -> Option<Proposal<()>> {
         let mut point = tools.buffer();
-        let (key, _) = tools.unseen(1, &mut point, |tools, _, point| {
+        let unseen = tools.unseen(1, &mut point, |tools, _, point| {
             for (i, x) in point.iter_mut().enumerate() {
                 let axis = tools.space.axis(i);
                 *x = match self.sequence.coordinates.get(i) {
-                    Some(coordinate) => axis.at(coordinate.share(self.next)),
+                    Some(coordinate) => axis.at(coordinate.radical_inverse(self.next)),
                     None => axis.draw(tools.random),
                 };
             }
             self.next = self.next.wrapping_add(1);
             Some((tools.space.key(point), ()))
         })?;
-        Some(Proposal { point, key, mark: () })
-    }
-
-    fn learn(&mut self, told: Told<()>, _: &mut Tools<'_, ()>) -> Result<Option<Box<[f64]>>> {
-        Ok(Some(told.sample.point))
+        Some(Proposal { point, key: unseen.key, mark: () })
     }
 
     fn is_sound(&self, _: &Space, _: &Ledger<()>) -> Result<bool> {
@@ -80,28 +77,30 @@ impl Search for QuasiRandomSearch {
 
 /// The scrambled Halton sequence.
 #[derive(Debug, Default)]
-struct Sequence {
-    coordinates: Vec<Coordinate>,
+struct HaltonSequence {
+    coordinates: Vec<HaltonCoordinate>,
 }
 
 #[derive(Debug)]
-struct Coordinate {
+struct HaltonCoordinate {
     base: u64,
-    /// The permutations of the first, second, ... digit, one after the other.
+    /// The permutations of all digits, concatenated.
     permutations: Vec<u8>,
 }
 
-impl Sequence {
+impl HaltonSequence {
     fn new(dimension: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let bases = primes().take(dimension.min(HALTON));
-        Sequence { coordinates: bases.map(|base| Coordinate::new(base, &mut random)).collect() }
+        let bases = primes().take(dimension.min(HALTON_COORDINATES));
+        HaltonSequence {
+            coordinates: bases.map(|base| HaltonCoordinate::new(base, &mut random)).collect(),
+        }
     }
 }
 
-impl Coordinate {
+impl HaltonCoordinate {
     fn new(base: u8, random: &mut Random) -> Self {
-        let digits = (CELLS.ln() / f64::from(base).ln()).ceil() as usize;
+        let digits = (MIN_CELLS.ln() / f64::from(base).ln()).ceil() as usize;
         let mut permutations = Vec::with_capacity(digits * usize::from(base));
         for _ in 0..digits {
             let first = permutations.len();
@@ -110,24 +109,24 @@ impl Coordinate {
                 permutations.swap(first + last, first + random.index(last + 1));
             }
         }
-        Coordinate { base: u64::from(base), permutations }
+        HaltonCoordinate { base: u64::from(base), permutations }
     }
 
-    /// The coordinate of the point at `place`, in [0, 1): its permuted digits mirrored at the point.
-    /// The leading zeros of `place` are permuted as well.
-    fn share(&self, mut place: u64) -> f64 {
+    /// The coordinate of the point at this index, in [0, 1): the radical inverse with permuted digits.
+    /// Leading zeros of the index are permuted as well.
+    fn radical_inverse(&self, mut index: u64) -> f64 {
         let scale = 1.0 / self.base as f64;
-        let (mut share, mut unit) = (0.0, scale);
+        let (mut inverse, mut unit) = (0.0, scale);
         for permutation in self.permutations.chunks_exact(self.base as usize) {
-            share += f64::from(permutation[(place % self.base) as usize]) * unit;
+            inverse += f64::from(permutation[(index % self.base) as usize]) * unit;
             unit *= scale;
-            place /= self.base;
+            index /= self.base;
         }
-        share
+        inverse
     }
 }
 
-/// The primes that fit a byte, of which there are 54.
+/// The 54 primes that fit in a byte.
 fn primes() -> impl Iterator<Item = u8> {
     (2..=u8::MAX).filter(|&n| (2..n.min(16)).all(|d| n % d != 0))
 }
@@ -151,14 +150,14 @@ mod tests {
     fn there_are_enough_primes() {
         let primes: Vec<u8> = primes().collect();
         assert_eq!(primes.len(), 54);
-        assert_eq!((primes[3], primes[HALTON - 1]), (7, 229));
+        assert_eq!((primes[3], primes[HALTON_COORDINATES - 1]), (7, 229));
     }
 
     #[test]
-    fn as_many_points_as_the_base_fill_a_coordinate_evenly() {
-        let space = Space::cube(HALTON, 0.0, 1.0).unwrap();
+    fn the_first_points_are_stratified_in_every_base() {
+        let space = Space::cube(HALTON_COORDINATES, 0.0, 1.0).unwrap();
         let points = points(&space, 229, 1);
-        for (i, base) in primes().take(HALTON).enumerate() {
+        for (i, base) in primes().take(HALTON_COORDINATES).enumerate() {
             let firsts = points[..usize::from(base)].iter();
             let mut cells: Vec<u8> =
                 firsts.map(|p| (p.point()[i] * f64::from(base)) as u8).collect();
@@ -167,9 +166,8 @@ mod tests {
         }
     }
 
-    /// The mean of a smooth function is far closer to its integral than that of uniform draws.
     #[test]
-    fn means_are_closer_than_those_of_random_draws() {
+    fn integration_errors_are_smaller_than_those_of_random_draws() {
         let space = Space::cube(5, 0.0, 1.0).unwrap();
         let error_of = |points: &mut dyn FnMut(&mut [f64])| {
             let mut point = [0.0; 5];
@@ -190,12 +188,12 @@ mod tests {
         assert!(quasi < 0.2 * uniform, "{quasi} {uniform}");
     }
 
-    /// Neighbouring coordinates of large bases, which without permutations rise together.
+    /// Without permutations, neighbouring coordinates with large bases are correlated.
     #[test]
     fn coordinates_are_uncorrelated() {
-        let space = Space::cube(HALTON, 0.0, 1.0).unwrap();
+        let space = Space::cube(HALTON_COORDINATES, 0.0, 1.0).unwrap();
         let points = points(&space, 1000, 1);
-        for i in 1..HALTON {
+        for i in 1..HALTON_COORDINATES {
             let products = points.iter().map(|p| (p.point()[i - 1] - 0.5) * (p.point()[i] - 0.5));
             let correlation = 12.0 * products.sum::<f64>() / 1000.0;
             assert!(correlation.abs() < 0.12, "{i}: {correlation}");
@@ -203,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_space_is_seen_once_and_to_the_end() {
+    fn every_point_of_a_small_space_is_proposed_once() {
         let space = Space::builder()
             .log_integer("l", 1, 20)
             .categorical("c", ["a", "b", "c"])
@@ -216,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restored_search_goes_on_in_many_dimensions() {
+    fn a_restored_search_continues_in_many_dimensions() {
         let space = Space::cube(1000, -1.0, 1.0).unwrap();
         let mut search = search(&space, 1);
         for i in 0..10 {

@@ -1,8 +1,8 @@
-//! Random search: uniform draws from the space, the yardstick that everything must beat.
+//! Random search: uniform sampling, the baseline of all comparisons.
 
 use super::ledger::Ledger;
 use super::settings::settings;
-use super::shell::{Proposal, Search, Told, Tools};
+use super::shell::{Proposal, Search, Tools};
 use crate::error::Result;
 use crate::space::Space;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ settings! {
     pub struct RandomSearch {}
 }
 
-/// Uniform draws; in a space with discrete coordinates without repeats.
+/// Uniform sampling, without repeats in spaces with discrete coordinates.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct UniformSearch;
 
@@ -23,10 +23,6 @@ impl Search for UniformSearch {
         let mut point = tools.buffer();
         let key = tools.draw(&mut point)?;
         Some(Proposal { point, key, mark: () })
-    }
-
-    fn learn(&mut self, told: Told<()>, _: &mut Tools<'_, ()>) -> Result<Option<Box<[f64]>>> {
-        Ok(Some(told.sample.point))
     }
 
     fn is_sound(&self, _: &Space, _: &Ledger<()>) -> Result<bool> {

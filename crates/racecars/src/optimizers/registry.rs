@@ -1,5 +1,5 @@
-//! The registry: one row per algorithm. Names, parsing, construction, restoring, what spaces it takes and
-//! what can be set all follow from the row and from the settings' declaration.
+//! The registry: one row per algorithm. Names, parsing, construction, restoring, accepted spaces and
+//! settings are derived from the row and from the declaration of the settings.
 
 use super::Optimizer;
 use super::cma_es::{CmaEs, CmaEsSearch};
@@ -8,11 +8,11 @@ use super::embedding::{EmbeddingSearch, SequentialEmbedding};
 use super::quasi_random::{QuasiRandom, QuasiRandomSearch};
 use super::racos::{Classification, RaceCars, RacosSearch, Variant};
 use super::random_search::{RandomSearch, UniformSearch};
-use super::saved::MAX_DEPTH;
-use super::settings::{Refusal, Setting, SettingValue, Settings};
+use super::saved::MAX_NESTING;
+use super::settings::{GivenSetting, Parsed, Refusal, Setting, SettingValue, Settings};
 use super::shell::{Setup, Shell};
 use super::zo_adam::{ZoAdam, ZoAdamSearch};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::portfolio::PortfolioSearch;
 use crate::portfolio::auto::{Auto, AutoRule};
 use crate::portfolio::polish::PolishSearch;
@@ -23,47 +23,50 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// The spaces that an algorithm takes.
+/// The spaces that an algorithm accepts.
 #[derive(Debug, Clone, Copy)]
-struct Takes {
-    coordinates: Coordinates,
+struct AcceptedSpaces {
+    coordinates: AcceptedCoordinates,
     max_dimension: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Coordinates {
+enum AcceptedCoordinates {
     Any,
-    /// All but those of three or more values without an order.
+    /// All except unordered coordinates with three or more values.
     Ordered,
     Continuous,
 }
 
-impl Takes {
-    const ANY: Takes = Takes { coordinates: Coordinates::Any, max_dimension: usize::MAX };
-    const ORDERED: Takes = Takes { coordinates: Coordinates::Ordered, ..Takes::ANY };
-    const CONTINUOUS: Takes = Takes { coordinates: Coordinates::Continuous, ..Takes::ANY };
+impl AcceptedSpaces {
+    const ANY: AcceptedSpaces =
+        AcceptedSpaces { coordinates: AcceptedCoordinates::Any, max_dimension: usize::MAX };
+    const ORDERED: AcceptedSpaces =
+        AcceptedSpaces { coordinates: AcceptedCoordinates::Ordered, ..AcceptedSpaces::ANY };
+    const CONTINUOUS: AcceptedSpaces =
+        AcceptedSpaces { coordinates: AcceptedCoordinates::Continuous, ..AcceptedSpaces::ANY };
 
     const fn up_to(self, max_dimension: usize) -> Self {
-        Takes { max_dimension, ..self }
+        AcceptedSpaces { max_dimension, ..self }
     }
 
-    /// What stands in the way of searching this space, if anything does.
+    /// Why this space is not accepted; `None` if it is.
     fn obstacle(&self, space: &Space) -> Option<String> {
-        let Takes { coordinates, max_dimension } = *self;
+        let AcceptedSpaces { coordinates, max_dimension } = *self;
         if space.dimension() > max_dimension {
             let n = space.dimension();
             return Some(format!("takes at most {max_dimension} coordinates, the space has {n}"));
         }
         let is_refused = |start: &usize| match (coordinates, space.axis(*start)) {
-            (Coordinates::Any, _) | (_, Axis::Continuous { .. }) => false,
-            (Coordinates::Ordered, Axis::Unordered { last }) => last > 1.0,
-            (Coordinates::Ordered, _) => false,
-            (Coordinates::Continuous, _) => true,
+            (AcceptedCoordinates::Any, _) | (_, Axis::Continuous { .. }) => false,
+            (AcceptedCoordinates::Ordered, Axis::Unordered { last }) => last > 1.0,
+            (AcceptedCoordinates::Ordered, _) => false,
+            (AcceptedCoordinates::Continuous, _) => true,
         };
         let mut starts = space.entries().iter().map(|entry| entry.range().start);
         let name = space.coordinate_name(starts.find(is_refused)?);
         Some(match coordinates {
-            Coordinates::Continuous => {
+            AcceptedCoordinates::Continuous => {
                 format!("takes continuous coordinates, and `{name}` is discrete")
             }
             _ => format!("takes coordinates with an order, and the values of `{name}` have none"),
@@ -76,8 +79,8 @@ macro_rules! registry {
         $(#[doc = $about:literal])*
         $function:ident, $variant:ident($settings:ty), $name:literal, $takes:expr, $search:ty, $new:expr;
     )*) => {
-        /// An algorithm and its settings. Everything that is not given is derived from the dimension and
-        /// the budget.
+        /// An algorithm and its settings. Settings that are not given are derived from the dimension and
+        /// the budget. The default is [`Algorithm::auto`].
         ///
         /// ```
         /// use racecars::{Algorithm, RaceCars};
@@ -97,12 +100,12 @@ macro_rules! registry {
         }
 
         impl Algorithm {
-            /// The names that parse to an algorithm.
+            /// The names of all algorithms.
             pub const NAMES: &'static [&'static str] = &[$($name),*];
 
             $(
                 $(#[doc = $about])*
-                /// Everything is derived.
+                /// All settings are derived.
                 pub fn $function() -> Self {
                     Algorithm::$variant(Default::default())
                 }
@@ -115,14 +118,14 @@ macro_rules! registry {
                 }
             }
 
-            /// What it is, in a sentence or two.
+            /// A description in one or two sentences.
             pub fn about(&self) -> &'static str {
                 match self {
                     $( Algorithm::$variant(_) => concat!($($about),*).trim_ascii_start(), )*
                 }
             }
 
-            /// The algorithm of this name with everything derived.
+            /// The algorithm of this name, with all settings derived.
             fn named(name: &str) -> Option<Self> {
                 match name {
                     $( $name => Some(Algorithm::$function()), )*
@@ -130,19 +133,19 @@ macro_rules! registry {
                 }
             }
 
-            fn takes_spaces(&self) -> Takes {
+            fn accepted_spaces(&self) -> AcceptedSpaces {
                 match self {
                     $( Algorithm::$variant(_) => $takes, )*
                 }
             }
 
-            fn by_name(&self) -> &dyn Settings {
+            fn settings_by_name(&self) -> &dyn Settings {
                 match self {
                     $( Algorithm::$variant(settings) => settings, )*
                 }
             }
 
-            fn by_name_mut(&mut self) -> &mut dyn Settings {
+            fn settings_by_name_mut(&mut self) -> &mut dyn Settings {
                 match self {
                     $( Algorithm::$variant(settings) => settings, )*
                 }
@@ -178,7 +181,7 @@ macro_rules! registry {
                         Ok(Box::new(Shell::<$search>::restore($name, space, state, depth)?))
                     }
                 )*
-                // A member of portfolios that is no algorithm by itself.
+                // A member of portfolios that is not an algorithm of its own.
                 PolishSearch::NAME if depth > 0 && space.is_continuous() => {
                     let polish =
                         Shell::<PolishSearch>::restore(PolishSearch::NAME, space, state, depth)?;
@@ -193,69 +196,69 @@ macro_rules! registry {
 }
 
 registry! {
-    /// A portfolio that looks at the objective first, then chooses who leads. The default.
-    auto, Auto(Auto), "auto", Takes::ANY, PortfolioSearch<AutoRule>,
+    /// A portfolio that surveys the objective, then chooses the algorithms. The default.
+    auto, Auto(Auto), "auto", AcceptedSpaces::ANY, PortfolioSearch<AutoRule>,
         |settings, setup, random| AutoRule::portfolio(settings, setup, random);
     /// RACE-CARS: SRACOS within a region that shrinks around the best point (Algorithm 4).
-    race_cars, RaceCars(RaceCars), "race-cars", Takes::ANY, RacosSearch,
+    race_cars, RaceCars(RaceCars), "race-cars", AcceptedSpaces::ANY, RacosSearch,
         |settings, setup, _| RacosSearch::race_cars(settings, setup);
     /// SRACOS: sequential classification-based optimization (Algorithm 3).
-    sracos, Sracos(Classification), "sracos", Takes::ANY, RacosSearch,
-        |settings, setup, _| RacosSearch::still(Variant::Sracos, settings, setup);
+    sracos, Sracos(Classification), "sracos", AcceptedSpaces::ANY, RacosSearch,
+        |settings, setup, _| RacosSearch::whole_space(Variant::Sracos, settings, setup);
     /// RACOS: classification-based optimization in batches (Algorithms 1 and 2).
-    racos, Racos(Classification), "racos", Takes::ANY, RacosSearch,
-        |settings, setup, _| RacosSearch::still(Variant::Racos, settings, setup);
+    racos, Racos(Classification), "racos", AcceptedSpaces::ANY, RacosSearch,
+        |settings, setup, _| RacosSearch::whole_space(Variant::Racos, settings, setup);
     /// CMA-ES: evolution of a normal distribution.
-    cma_es, CmaEs(CmaEs), "cma-es", Takes::ORDERED.up_to(4096), CmaEsSearch,
+    cma_es, CmaEs(CmaEs), "cma-es", AcceptedSpaces::ORDERED.up_to(4096), CmaEsSearch,
         |settings, setup, random| CmaEsSearch::new(settings, false, setup, random);
-    /// Separable CMA-ES: one variance per coordinate instead of the whole covariance matrix. Linear
-    /// instead of quadratic in the dimension, and faster to adapt, but blind to interactions.
-    sep_cma_es, SepCmaEs(CmaEs), "sep-cma-es", Takes::ORDERED, CmaEsSearch,
+    /// Separable CMA-ES: one variance per coordinate instead of the full covariance matrix. Its cost is
+    /// linear instead of quadratic in the dimension, and it adapts faster, but ignores interactions.
+    sep_cma_es, SepCmaEs(CmaEs), "sep-cma-es", AcceptedSpaces::ORDERED, CmaEsSearch,
         |settings, setup, random| CmaEsSearch::new(settings, true, setup, random);
     /// Differential evolution, best/1/bin: a difference of two members is added to the best one.
-    de, De(DifferentialEvolution), "de", Takes::ANY, DeSearch,
+    de, De(DifferentialEvolution), "de", AcceptedSpaces::ANY, DeSearch,
         |settings, setup, random| DeSearch::classic(Strategy::Best, settings, setup, random);
     /// Differential evolution, rand/1/bin: a difference of two members is added to a third.
-    de_rand, DeRand(DifferentialEvolution), "de-rand", Takes::ANY, DeSearch,
+    de_rand, DeRand(DifferentialEvolution), "de-rand", AcceptedSpaces::ANY, DeSearch,
         |settings, setup, random| DeSearch::classic(Strategy::Random, settings, setup, random);
     /// L-SHADE: differential evolution, current-to-pbest/1 with an archive, weights and crossover rates
-    /// learned from success, and a population that shrinks over the budget, where there is one.
-    l_shade, LShade(LShade), "l-shade", Takes::ANY, DeSearch,
+    /// learned from success, and a population that shrinks over the budget, if there is one.
+    l_shade, LShade(LShade), "l-shade", AcceptedSpaces::ANY, DeSearch,
         |settings, setup, random| DeSearch::l_shade(settings, setup, random);
-    /// ZO-Adam: descent with adaptive moments on estimated gradients.
-    zo_adam, ZoAdam(ZoAdam), "zo-adam", Takes::CONTINUOUS, ZoAdamSearch,
+    /// ZO-Adam: gradient descent with adaptive moments on estimated gradients.
+    zo_adam, ZoAdam(ZoAdam), "zo-adam", AcceptedSpaces::CONTINUOUS, ZoAdamSearch,
         |settings, setup, random| ZoAdamSearch::new(settings, setup, random);
-    /// Sequential random embedding: another algorithm in one random subspace after the other.
-    embedding, Embedding(SequentialEmbedding), "embedding", Takes::CONTINUOUS, EmbeddingSearch,
+    /// Sequential random embedding: another algorithm searches one random subspace after the other.
+    embedding, Embedding(SequentialEmbedding), "embedding", AcceptedSpaces::CONTINUOUS, EmbeddingSearch,
         |settings, setup, _| EmbeddingSearch::new(settings, setup);
-    /// A portfolio of your own: algorithms that lead one after the other, each from what is known.
-    relay, Relay(Relay), "relay", Takes::ANY, PortfolioSearch<RelayRule>,
+    /// A custom portfolio: algorithms run one after the other, each from the best point known.
+    relay, Relay(Relay), "relay", AcceptedSpaces::ANY, PortfolioSearch<RelayRule>,
         |settings, setup, random| RelayRule::portfolio(settings, setup, random);
     /// Quasi-random search: a scrambled Halton sequence.
-    quasi_random, QuasiRandom(QuasiRandom), "quasi-random", Takes::ANY, QuasiRandomSearch,
+    quasi_random, QuasiRandom(QuasiRandom), "quasi-random", AcceptedSpaces::ANY, QuasiRandomSearch,
         |_, setup, random| Ok(QuasiRandomSearch::new(setup, random));
-    /// Random search: uniform draws.
-    random, Random(RandomSearch), "random", Takes::ANY, UniformSearch,
+    /// Random search: uniform sampling.
+    random, Random(RandomSearch), "random", AcceptedSpaces::ANY, UniformSearch,
         |_, _, _| Ok(UniformSearch);
 }
 
 impl Algorithm {
-    /// All algorithms, with everything derived.
+    /// All algorithms, with all settings derived.
     pub fn all() -> impl Iterator<Item = Algorithm> {
         Algorithm::NAMES.iter().filter_map(|name| Algorithm::named(name))
     }
 
-    /// What can be set.
+    /// The settings.
     pub fn settings(&self) -> Vec<Setting> {
-        self.by_name().list()
+        self.settings_by_name().list()
     }
 
-    /// Names and texts of the settings that were given.
-    pub fn given(&self) -> Vec<(&'static str, String)> {
-        self.by_name().given()
+    /// The settings that differ from their defaults.
+    pub fn given(&self) -> Vec<GivenSetting> {
+        self.settings_by_name().given()
     }
 
-    /// Sets one of [`Algorithm::settings`] from text, as the command line and study files do.
+    /// Sets one of [`Algorithm::settings`] from text, as on the command line and in study files.
     ///
     /// ```
     /// use racecars::Algorithm;
@@ -275,23 +278,28 @@ impl Algorithm {
     /// ```
     pub fn set(&mut self, setting: &str, text: &str) -> Result<()> {
         let name = self.name();
-        self.by_name_mut().set(setting, text.trim()).map_err(|refusal| match refusal {
-            Refusal::Expected(what) => {
+        self.settings_by_name_mut().set(setting, text.trim()).map_err(|refusal| match refusal {
+            Refusal::Expected { what, cause: None } => {
                 Error::setting(format!("setting `{setting}` of {name} is `{text}`, not {what}"))
             }
+            Refusal::Expected { what, cause: Some(cause) } => Error::setting(format!(
+                "setting `{setting}` of {name} is `{text}`, not {what}: {cause}"
+            ))
+            .caused_by(cause),
             Refusal::Unknown => {
                 let names: Vec<&str> = self.settings().iter().map(|setting| setting.name).collect();
                 let allowed = match names.len() {
                     0 => "it has none".to_string(),
                     _ => format!("it has {}", names.join(", ")),
                 };
-                Error::setting(format!("{name} has no setting `{setting}`; {allowed}"))
+                let message = format!("{name} has no setting `{setting}`; {allowed}");
+                Error::new(ErrorKind::UnknownSetting, message)
             }
         })
     }
 
-    /// The algorithm that was named, with these settings by name and text. Where none was named it is the
-    /// default, or RACE-CARS if the default does not have all of these settings.
+    /// This algorithm with these settings, given by name and text. Without an algorithm, it is the default
+    /// ([`Algorithm::auto`]), or RACE-CARS if the default does not have all of these settings.
     ///
     /// ```
     /// use racecars::Algorithm;
@@ -316,22 +324,22 @@ impl Algorithm {
         Ok(algorithm)
     }
 
-    /// Whether it has a setting of this name.
+    /// Whether there is a setting of this name.
     pub fn has_setting(&self, name: &str) -> bool {
         self.settings().iter().any(|setting| setting.name == name)
     }
 
-    /// Whether it can search this space; if not, the error says why, and which algorithms can.
+    /// Checks that this algorithm can search a space. The error says why not, and which algorithms can.
     pub fn takes(&self, space: &Space) -> Result<()> {
-        let Some(obstacle) = self.takes_spaces().obstacle(space) else { return Ok(()) };
+        let Some(obstacle) = self.accepted_spaces().obstacle(space) else { return Ok(()) };
         let others =
-            Algorithm::all().filter(|other| other.takes_spaces().obstacle(space).is_none());
+            Algorithm::all().filter(|other| other.accepted_spaces().obstacle(space).is_none());
         let others: Vec<&str> = others.map(|other| other.name()).collect();
         let name = self.name();
         Err(Error::setting(format!("{name} {obstacle}; {} take this space", others.join(", "))))
     }
 
-    /// How deep optimizers are nested in one of this algorithm.
+    /// The depth of optimizers nested in this algorithm's optimizer.
     fn nesting(&self) -> usize {
         match self {
             Algorithm::Auto(_) => 1,
@@ -343,8 +351,7 @@ impl Algorithm {
         }
     }
 
-    /// An optimizer of this algorithm. `budget` is the number of evaluations planned, if known;
-    /// `None` is allowed everywhere.
+    /// Creates an optimizer. `budget` is the planned number of evaluations, if known.
     pub fn optimizer(
         &self,
         space: &Space,
@@ -352,9 +359,9 @@ impl Algorithm {
         seed: u64,
     ) -> Result<Box<dyn Optimizer>> {
         self.takes(space)?;
-        if self.nesting() > MAX_DEPTH {
+        if self.nesting() > MAX_NESTING {
             return Err(Error::setting(format!(
-                "{self} has more than {MAX_DEPTH} optimizers in one another"
+                "{self} nests optimizers more than {MAX_NESTING} deep"
             )));
         }
         self.build(Setup { space, budget, seed })
@@ -367,17 +374,17 @@ impl Default for Algorithm {
     }
 }
 
-/// The name, and in brackets the settings that were given.
+/// The name, followed by the given settings in parentheses.
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
         let given: Vec<String> =
-            self.given().into_iter().map(|(name, text)| format!("{name}={text}")).collect();
+            self.given().iter().map(|given| format!("{}={}", given.name, given.text)).collect();
         if given.is_empty() { Ok(()) } else { write!(f, "({})", given.join(", ")) }
     }
 }
 
-/// Reads what `Display` writes.
+/// Parses the output of `Display`.
 impl FromStr for Algorithm {
     type Err = Error;
 
@@ -406,7 +413,7 @@ impl FromStr for Algorithm {
     }
 }
 
-/// Splits at the commas that are not within brackets.
+/// Splits at commas that are not inside brackets.
 pub(crate) fn split_outside_brackets(text: &str) -> Vec<&str> {
     let (mut parts, mut depth, mut start) = (Vec::new(), 0usize, 0);
     for (place, letter) in text.char_indices() {
@@ -431,8 +438,8 @@ impl SettingValue for Algorithm {
         "an algorithm such as race-cars or cma-es(population=40)".into()
     }
 
-    fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
+    fn parse(text: &str) -> Parsed<Self> {
+        text.parse().map_err(Some)
     }
 
     fn text(&self) -> String {
@@ -440,7 +447,7 @@ impl SettingValue for Algorithm {
     }
 }
 
-/// As the text of `Display`.
+/// Serializes as the output of `Display`.
 impl Serialize for Algorithm {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
@@ -460,7 +467,7 @@ mod tests {
     use crate::optimizers::load;
 
     #[test]
-    fn every_name_makes_an_optimizer_of_that_name_that_can_be_saved() {
+    fn every_algorithm_creates_an_optimizer_that_can_be_saved() {
         let space = Space::cube(3, 0.0, 1.0).unwrap();
         for name in Algorithm::NAMES {
             let algorithm: Algorithm = name.parse().unwrap();
@@ -473,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_is_explained_and_survives_its_text() {
+    fn every_setting_is_documented_and_parses_its_own_text() {
         for algorithm in Algorithm::all() {
             for Setting { name, about } in algorithm.settings() {
                 assert!(about.len() > 10, "{algorithm}: {name}");
@@ -491,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_list_what_is_allowed() {
+    fn errors_list_what_is_allowed() {
         let error = |text: &str| text.parse::<Algorithm>().unwrap_err().to_string();
         assert!(error("magic").starts_with("algorithm `magic` is not one of auto, race-cars, "));
         assert_eq!(
@@ -503,10 +510,13 @@ mod tests {
             "setting `noise` of auto is `maybe`, not detect, yes or no"
         );
         assert_eq!(error("random(x=1)"), "random has no setting `x`; it has none");
+        let nested = "embedding(algorithm=cma-es(sigma=x))".parse::<Algorithm>().unwrap_err();
+        assert!(nested.to_string().ends_with(": setting `sigma` of cma-es is `x`, not a number"));
+        assert!(std::error::Error::source(&nested).is_some());
     }
 
     #[test]
-    fn a_space_that_is_refused_comes_with_who_takes_it() {
+    fn the_error_of_a_refused_space_lists_the_algorithms_that_take_it() {
         let space = Space::builder().real("x", 0.0, 1.0).integers("layer", 2, 0, 3);
         let space = space.categorical("c", ["a", "b", "c"]).build().unwrap();
         let error = |algorithm: Algorithm| algorithm.takes(&space).unwrap_err().to_string();

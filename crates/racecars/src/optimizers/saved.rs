@@ -1,4 +1,4 @@
-//! The saved form of an optimizer: a header with magic, version and checksum, then the algorithm's
+//! The file format of saved optimizers: a header with magic, version and checksum, then the algorithm's
 //! name, the space (as JSON) and the state (as postcard).
 
 use super::{Optimizer, registry};
@@ -6,16 +6,16 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::space::Space;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-/// Counters and ids of a saved state must be below this, so that there is room to go on counting.
+/// Counters and ids of a saved state must be below this, so that they cannot overflow later.
 pub(crate) const ID_HEADROOM: u64 = 1 << 62;
 
 const MAGIC: &[u8; 8] = b"RACECARS";
-/// The format that this version writes and reads.
+/// The version of the format.
 const VERSION: u16 = 3;
 /// Magic, version, checksum.
-const HEADER: usize = 8 + 2 + 4;
-/// The deepest nesting of optimizers in one another: a damaged save could nest without end.
-pub(super) const MAX_DEPTH: usize = 4;
+const HEADER_BYTES: usize = 8 + 2 + 4;
+/// The maximum depth of nested optimizers. Without a limit, a damaged save could recurse without end.
+pub(super) const MAX_NESTING: usize = 4;
 
 #[derive(Serialize, Deserialize)]
 struct Preamble {
@@ -25,8 +25,9 @@ struct Preamble {
 
 impl Preamble {
     fn space(&self) -> Result<Space> {
-        serde_json::from_str(&self.space)
-            .map_err(|error| Error::saved(format!("the saved space is damaged: {error}")))
+        serde_json::from_str(&self.space).map_err(|error| {
+            Error::saved(format!("the saved space is damaged: {error}")).caused_by(error)
+        })
     }
 }
 
@@ -41,7 +42,7 @@ impl Preamble {
 /// assert_eq!(optimizer.ask(), twin.ask());
 ///
 /// assert_eq!(
-///     load(b"something else").err().unwrap().to_string(),
+///     load(b"something else").unwrap_err().to_string(),
 ///     "not a saved racecars optimizer: the bytes do not begin with RACECARS"
 /// );
 /// # Ok::<(), racecars::Error>(())
@@ -50,31 +51,31 @@ pub fn load(bytes: &[u8]) -> Result<Box<dyn Optimizer>> {
     load_nested(bytes, 0)
 }
 
-/// Restores an optimizer that is a part of another one, `depth` deep.
+/// Restores an optimizer nested in `depth` others.
 pub(crate) fn load_nested(bytes: &[u8], depth: usize) -> Result<Box<dyn Optimizer>> {
-    if depth > MAX_DEPTH {
+    if depth > MAX_NESTING {
         return Err(unsound());
     }
     let (preamble, state) = open(bytes)?;
     let restored = registry::restore(&preamble.algorithm, preamble.space()?, state, depth);
     restored.map_err(|error| match error.kind() {
         ErrorKind::Saved => error,
-        _ => Error::saved(format!("the saved optimizer is damaged: {error}")),
+        _ => Error::saved(format!("the saved optimizer is damaged: {error}")).caused_by(error),
     })
 }
 
-/// Writes an optimizer's state.
+/// Saves an optimizer's state.
 #[expect(clippy::expect_used, reason = "see the messages")]
 pub(super) fn save(algorithm: &str, space: &Space, state: &impl Serialize) -> Vec<u8> {
     let space = serde_json::to_string(space).expect("a space is strings and finite numbers");
     let preamble = Preamble { algorithm: algorithm.to_string(), space };
-    let mut bytes = vec![0; HEADER];
+    let mut bytes = vec![0; HEADER_BYTES];
     bytes = postcard::to_extend(&preamble, bytes).expect("a preamble is two strings");
     bytes = postcard::to_extend(state, bytes).expect("a state is numbers in sequences");
-    let checksum = crc32fast::hash(&bytes[HEADER..]);
+    let checksum = crc32fast::hash(&bytes[HEADER_BYTES..]);
     bytes[..8].copy_from_slice(MAGIC);
     bytes[8..10].copy_from_slice(&VERSION.to_le_bytes());
-    bytes[10..HEADER].copy_from_slice(&checksum.to_le_bytes());
+    bytes[10..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
     bytes
 }
 
@@ -83,8 +84,8 @@ fn open(bytes: &[u8]) -> Result<(Preamble, &[u8])> {
         let message = "not a saved racecars optimizer: the bytes do not begin with RACECARS";
         return Err(Error::saved(message));
     }
-    let Some((header, payload)) = bytes.split_at_checked(HEADER) else {
-        return Err(Error::saved("the saved optimizer is cut off within its header"));
+    let Some((header, payload)) = bytes.split_at_checked(HEADER_BYTES) else {
+        return Err(Error::saved("the saved optimizer is truncated within its header"));
     };
     let version = u16::from_le_bytes([header[8], header[9]]);
     if version != VERSION {
@@ -102,15 +103,15 @@ fn open(bytes: &[u8]) -> Result<(Preamble, &[u8])> {
 pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     match postcard::take_from_bytes(bytes).map_err(undecodable)? {
         (state, []) => Ok(state),
-        _ => Err(Error::saved("the saved optimizer has bytes after its end")),
+        _ => Err(Error::saved("the saved optimizer has extra bytes at its end")),
     }
 }
 
-/// The error of a state that no optimizer could have saved.
+/// The error of a state that violates its invariants.
 pub(crate) fn unsound() -> Error {
     Error::saved("the saved optimizer is damaged: its state contradicts itself")
 }
 
 fn undecodable(error: postcard::Error) -> Error {
-    Error::saved(format!("the saved optimizer cannot be decoded: {error}"))
+    Error::saved(format!("the saved optimizer cannot be decoded: {error}")).caused_by(error)
 }

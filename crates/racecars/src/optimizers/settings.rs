@@ -1,14 +1,26 @@
-//! What can be set of an algorithm: one declaration gives the field, its documentation, its name on the
-//! command line, in study files and in Python, and how it is read and written.
+//! Settings of algorithms. One declaration gives the field, its documentation, its name on the command
+//! line, in study files and in Python, and its text form.
+
+use crate::error::Error;
 
 /// A setting of an algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Setting {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// What it does, and its default.
+    /// A description, with the default.
     pub about: &'static str,
+}
+
+/// A setting that differs from its default.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GivenSetting {
+    /// The name.
+    pub name: &'static str,
+    /// The value in the form that [`Algorithm::set`](super::Algorithm::set) accepts.
+    pub text: String,
 }
 
 /// Why a setting could not be set.
@@ -16,8 +28,8 @@ pub struct Setting {
 pub(crate) enum Refusal {
     /// There is no setting of this name.
     Unknown,
-    /// The text is not what is expected.
-    Expected(String),
+    /// The text is not of the expected form.
+    Expected { what: String, cause: Option<Error> },
 }
 
 /// The settings of an algorithm, by name.
@@ -27,16 +39,20 @@ pub(crate) trait Settings {
     /// Sets one from text.
     fn set(&mut self, name: &str, text: &str) -> Result<(), Refusal>;
 
-    /// Names and texts of those that are not the default.
-    fn given(&self) -> Vec<(&'static str, String)>;
+    /// Those that differ from their defaults.
+    fn given(&self) -> Vec<GivenSetting>;
 }
 
-/// A type that a setting can have, in a form that people write.
+/// A parsed setting. The error says why the text is not of the expected form, if there is more to say
+/// than that.
+pub(crate) type Parsed<T> = Result<T, Option<Error>>;
+
+/// A type of settings, with its text form.
 pub(crate) trait SettingValue: Sized + PartialEq + Default {
-    /// What is expected, for an error.
+    /// The expected form, for error messages.
     fn expected() -> String;
 
-    fn parse(text: &str) -> Option<Self>;
+    fn parse(text: &str) -> Parsed<Self>;
 
     fn text(&self) -> String;
 }
@@ -46,9 +62,9 @@ impl SettingValue for bool {
         "true or false".into()
     }
 
-    fn parse(text: &str) -> Option<Self> {
-        // Python spells them with a capital.
-        text.to_ascii_lowercase().parse().ok()
+    fn parse(text: &str) -> Parsed<Self> {
+        // Python capitalizes them.
+        text.to_ascii_lowercase().parse().map_err(|_| None)
     }
 
     fn text(&self) -> String {
@@ -61,8 +77,8 @@ impl SettingValue for usize {
         "a whole number".into()
     }
 
-    fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
+    fn parse(text: &str) -> Parsed<Self> {
+        text.parse().map_err(|_| None)
     }
 
     fn text(&self) -> String {
@@ -75,8 +91,8 @@ impl SettingValue for f64 {
         "a number".into()
     }
 
-    fn parse(text: &str) -> Option<Self> {
-        text.parse().ok().filter(|number: &f64| number.is_finite())
+    fn parse(text: &str) -> Parsed<Self> {
+        text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or(None)
     }
 
     fn text(&self) -> String {
@@ -90,10 +106,10 @@ impl SettingValue for (f64, f64) {
         "a range such as [0.5, 1]".into()
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Parsed<Self> {
         let inner = text.trim_start_matches(['[', '(']).trim_end_matches([']', ')']);
-        let (low, high) = inner.split_once(',')?;
-        Some((f64::parse(low.trim())?, f64::parse(high.trim())?))
+        let (low, high) = inner.split_once(',').ok_or(None)?;
+        Ok((f64::parse(low.trim())?, f64::parse(high.trim())?))
     }
 
     fn text(&self) -> String {
@@ -106,7 +122,7 @@ impl<T: SettingValue> SettingValue for Box<T> {
         T::expected()
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Parsed<Self> {
         T::parse(text).map(Box::new)
     }
 
@@ -115,14 +131,14 @@ impl<T: SettingValue> SettingValue for Box<T> {
     }
 }
 
-/// What is not given is derived from the space and the budget.
+/// A setting that is derived from the space and the budget if it is not given.
 impl<T: SettingValue> SettingValue for Option<T> {
     fn expected() -> String {
         T::expected()
     }
 
-    fn parse(text: &str) -> Option<Self> {
-        if matches!(text, "null" | "None") { Some(None) } else { T::parse(text).map(Some) }
+    fn parse(text: &str) -> Parsed<Self> {
+        if matches!(text, "null" | "None") { Ok(None) } else { T::parse(text).map(Some) }
     }
 
     fn text(&self) -> String {
@@ -130,8 +146,8 @@ impl<T: SettingValue> SettingValue for Option<T> {
     }
 }
 
-/// Declares settings: a struct with public fields, a method for each that sets it, and their names.
-/// `..part: Type` takes in the settings of another struct.
+/// Declares settings: a struct with public fields, a setter for each field, and access by name.
+/// `..part: Type` includes the settings of another struct.
 macro_rules! settings {
     (
         $(#[$attribute:meta])*
@@ -188,26 +204,29 @@ macro_rules! settings {
                 use $crate::optimizers::settings::{Refusal, SettingValue};
                 $(
                     if name == stringify!($field) {
-                        let value = <$type as SettingValue>::parse(text);
-                        let refuse = || Refusal::Expected(<$type as SettingValue>::expected());
-                        self.$field = value.ok_or_else(refuse)?;
+                        let refuse = |cause| Refusal::Expected {
+                            what: <$type as SettingValue>::expected(),
+                            cause,
+                        };
+                        self.$field = <$type as SettingValue>::parse(text).map_err(refuse)?;
                         return Ok(());
                     }
                 )*
                 $( return $crate::optimizers::settings::Settings::set(&mut self.$part, name, text); )?
-                #[allow(unreachable_code, reason = "where another struct is taken in")]
+                #[allow(unreachable_code, reason = "if another struct is included")]
                 Err(Refusal::Unknown)
             }
 
             #[allow(unused_mut, unused_variables, unused_imports, reason = "some have none")]
-            fn given(&self) -> Vec<(&'static str, String)> {
-                use $crate::optimizers::settings::SettingValue;
+            fn given(&self) -> Vec<$crate::optimizers::settings::GivenSetting> {
+                use $crate::optimizers::settings::{GivenSetting, SettingValue};
                 let mut all = Vec::new();
                 let default = <$name>::default();
                 $( all.extend($crate::optimizers::settings::Settings::given(&self.$part)); )?
                 $(
                     if self.$field != default.$field {
-                        all.push((stringify!($field), SettingValue::text(&self.$field)));
+                        let (name, text) = (stringify!($field), SettingValue::text(&self.$field));
+                        all.push(GivenSetting { name, text });
                     }
                 )*
                 all
@@ -216,14 +235,14 @@ macro_rules! settings {
     };
 }
 
-/// Gives the variants of an enum the names that users write.
+/// Gives names to the variants of an enum.
 macro_rules! choices {
     ($type:ident { $($variant:ident => $name:literal),* $(,)? }) => {
         impl $type {
-            /// The names, as users write them.
+            /// The names of all variants.
             pub const NAMES: &'static [&'static str] = &[$($name),*];
 
-            /// Its name.
+            /// The name.
             pub fn name(self) -> &'static str {
                 match self {
                     $( $type::$variant => $name, )*
@@ -256,8 +275,8 @@ macro_rules! choices {
                 $crate::optimizers::settings::one_of($type::NAMES)
             }
 
-            fn parse(text: &str) -> Option<Self> {
-                text.parse().ok()
+            fn parse(text: &str) -> $crate::optimizers::settings::Parsed<Self> {
+                text.parse().map_err(|_| None)
             }
 
             fn text(&self) -> String {
@@ -286,7 +305,7 @@ mod tests {
 
     settings! {
         /// A part.
-        pub struct Part {
+        pub struct PartSettings {
             /// How many.
             count: Option<usize>,
         }
@@ -294,9 +313,9 @@ mod tests {
 
     settings! {
         /// A whole.
-        pub struct Whole {
+        pub struct WholeSettings {
             ../// What it shares.
-            part: Part,
+            part: PartSettings,
             /// How wide,
             /// at first.
             range: Option<(f64, f64)>,
@@ -306,8 +325,8 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_set_listed_and_given_by_name() {
-        let mut whole = Whole::default();
+    fn settings_are_set_and_listed_by_name() {
+        let mut whole = WholeSettings::default();
         let listed: Vec<_> = whole.list().into_iter().map(|s| (s.name, s.about)).collect();
         let expected =
             [("count", "How many."), ("range", "How wide, at first."), ("is", "Whether.")];
@@ -316,20 +335,23 @@ mod tests {
         for (name, text) in [("count", "4"), ("range", "[0.5,1]"), ("is", "True")] {
             assert_eq!(whole.set(name, text), Ok(()));
         }
-        let built = Whole::default().part(Part::default().count(4)).range((0.5, 1.0)).is(true);
+        let built = WholeSettings::default()
+            .part(PartSettings::default().count(4))
+            .range((0.5, 1.0))
+            .is(true);
         assert_eq!(whole, built);
-        for (name, text) in whole.given() {
-            assert_eq!(Whole::default().set(name, &text), Ok(()));
+        for GivenSetting { name, text } in whole.given() {
+            assert_eq!(WholeSettings::default().set(name, &text), Ok(()));
         }
         assert_eq!(whole.set("count", "null"), Ok(()));
         assert_eq!(whole.part.count, None);
     }
 
     #[test]
-    fn refusals_say_what_is_expected() {
-        let mut whole = Whole::default();
+    fn errors_say_what_is_expected() {
+        let mut whole = WholeSettings::default();
         assert_eq!(whole.set("size", "1"), Err(Refusal::Unknown));
-        let expected = |text: &str| Err(Refusal::Expected(text.into()));
+        let expected = |what: &str| Err(Refusal::Expected { what: what.into(), cause: None });
         assert_eq!(whole.set("count", "4.5"), expected("a whole number"));
         assert_eq!(whole.set("range", "[0.5,nan]"), expected("a range such as [0.5, 1]"));
         assert_eq!(whole.set("is", "perhaps"), expected("true or false"));

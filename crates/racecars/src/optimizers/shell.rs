@@ -1,9 +1,9 @@
-//! The shell that every algorithm runs in: the space, the candidates that are out, the points that are
-//! taken, the best evaluation, the random generator, buffers, saving and restoring. An algorithm is
-//! a [`Search`]: it proposes points and learns from their outcomes, over a state of its own.
+//! The shell around every algorithm: space, pending candidates, seen points, best evaluation, random
+//! generator, buffers, saving and restoring. An algorithm is a [`Search`]: a state that proposes points
+//! and learns from their outcomes.
 
 use super::incumbent::Incumbent;
-use super::ledger::{Ledger, Settled};
+use super::ledger::{Ledger, PendingCandidate, Settled};
 use super::saved;
 use super::{Best, Candidate, Optimizer, Portfolio, ShrunkRegion};
 use crate::error::Result;
@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What an algorithm is made for.
+/// What an algorithm is constructed for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setup<'a> {
     pub(crate) space: &'a Space,
@@ -24,42 +24,44 @@ pub(crate) struct Setup<'a> {
     pub(crate) seed: u64,
 }
 
-/// An algorithm: what it proposes and what it learns. Its state serializes; what can be rebuilt is
-/// skipped by serde, and rebuilt by [`Search::prepare`].
+/// An algorithm. Its state serializes. Derived data is skipped by serde and rebuilt by
+/// [`Search::prepare`].
 pub(crate) trait Search: fmt::Debug + Send + Serialize + DeserializeOwned {
-    /// What is remembered of a candidate while it is out.
+    /// The data stored with a pending candidate.
     type Mark: fmt::Debug + Clone + Send + Serialize + DeserializeOwned;
 
-    /// Whether the best evaluation is part of the algorithm's state anyway; then [`Search::best`] has
-    /// it, and the shell keeps no copy.
+    /// Whether the best evaluation is part of the algorithm's state. If so, [`Search::best`] returns it,
+    /// and the shell stores no copy.
     const KEEPS_BEST: bool = false;
 
-    /// The next point; `None` when there is none.
+    /// Proposes the next point; `None` if there is none.
     fn propose(&mut self, tools: &mut Tools<'_, Self::Mark>) -> Option<Proposal<Self::Mark>>;
 
-    /// Learns the outcome of a point. Returns its buffer, or another that is of no more use.
+    /// Learns the outcome of a point. May return a buffer that is no longer needed. By default nothing is
+    /// learned.
     fn learn(
         &mut self,
-        told: Told<Self::Mark>,
-        tools: &mut Tools<'_, Self::Mark>,
-    ) -> Result<Option<Box<[f64]>>>;
+        evaluated: Evaluated<Self::Mark>,
+        _tools: &mut Tools<'_, Self::Mark>,
+    ) -> Result<Option<Box<[f64]>>> {
+        Ok(Some(evaluated.sample.point))
+    }
 
-    /// Rebuilds what is not saved, after the state was made or restored. `depth` counts the optimizers
+    /// Rebuilds derived data after construction or deserialization. `depth` is the number of optimizers
     /// that this one is nested in.
     fn prepare(&mut self, _space: &Space, _depth: usize) -> Result<()> {
         Ok(())
     }
 
-    /// Checks the invariants of a deserialized state; an error names a setting or point that is out of
-    /// range.
+    /// Checks the invariants of a deserialized state. An error names a setting or point out of range.
     fn is_sound(&self, space: &Space, ledger: &Ledger<Self::Mark>) -> Result<bool>;
 
-    /// The best evaluation, if the algorithm [keeps](Search::KEEPS_BEST) it.
+    /// The best evaluation, if the algorithm [stores](Search::KEEPS_BEST) it.
     fn best(&self) -> Option<Best<'_>> {
         None
     }
 
-    /// Whether points may be proposed again in a space with discrete coordinates.
+    /// Whether points may be proposed repeatedly in a space with discrete coordinates.
     fn repeats(&self) -> bool {
         false
     }
@@ -91,83 +93,99 @@ pub(crate) struct Proposal<M> {
     pub(crate) mark: M,
 }
 
-/// An evaluated point that is learned from.
-pub(crate) struct Told<M> {
+/// An evaluated point to learn from.
+pub(crate) struct Evaluated<M> {
     pub(crate) sample: Sample,
-    /// The candidate's id and mark; `None` for a point that was not asked.
-    pub(crate) asked: Option<(u64, M)>,
-    /// Whether it is the best so far, where the shell keeps the best.
+    /// The candidate; `None` for a point that was not asked.
+    pub(crate) asked: Option<PendingCandidate<M>>,
+    /// Whether it is the best so far. Always false if the algorithm stores the best.
     pub(crate) is_best: bool,
 }
 
-/// What the shell lends to an algorithm.
+/// The parts of the shell that an algorithm can use.
 pub(crate) struct Tools<'a, M> {
     pub(crate) space: &'a Space,
     pub(crate) random: &'a mut Random,
     pub(crate) ledger: &'a mut Ledger<M>,
-    /// The best evaluation told, the one that is being learned included.
+    /// The best evaluation told, including the one being learned.
     pub(crate) best: &'a Incumbent,
     buffers: &'a mut Buffers,
 }
 
 impl<M> Tools<'_, M> {
-    /// A buffer for a point, whose numbers are left over from another.
+    /// A buffer for a point, with unspecified contents.
+    #[inline]
     pub(crate) fn buffer(&mut self) -> Box<[f64]> {
         let spare = self.buffers.spare.pop();
         spare.unwrap_or_else(|| vec![0.0; self.space.dimension()].into_boxed_slice())
     }
 
-    /// Keeps a buffer for a point to come.
+    /// Stores a buffer for reuse.
     pub(crate) fn keep(&mut self, buffer: Box<[f64]>) {
         self.buffers.keep(buffer);
     }
 
-    /// Fills `point` with a uniform draw that was not seen before, and returns its key; `None` when no
+    /// Fills `point` with a uniform draw that was not seen before, and returns its key; `None` if no
     /// unseen point is left.
+    #[inline]
     pub(crate) fn draw(&mut self, point: &mut [f64]) -> Option<u64> {
         self.ledger.draw(self.space, self.random, point)
     }
 
-    /// The first point out of `tries` writes that was not seen before, with its key and what was
-    /// written beside it; then a uniform draw without the latter. `write` gets the number of the
-    /// attempt, and may give up. Where points do not repeat there is one attempt.
+    /// Calls `write` up to `tries` times, until it writes a point that was not seen before. Returns the
+    /// key and the data of that point. After that it falls back to an unseen uniform draw, without data.
+    /// `write` gets the index of the attempt, and gives up by returning `None`. In continuous spaces
+    /// there is one attempt.
+    #[inline]
     pub(crate) fn unseen<T>(
         &mut self,
         tries: usize,
         point: &mut [f64],
         mut write: impl FnMut(&mut Self, usize, &mut [f64]) -> Option<(u64, T)>,
-    ) -> Option<(u64, Option<T>)> {
+    ) -> Option<UnseenPoint<T>> {
         let tries = if self.space.can_repeat() { tries } else { 1 };
         for attempt in 0..tries {
-            let Some((key, beside)) = write(self, attempt, point) else { break };
+            let Some((key, data)) = write(self, attempt, point) else { break };
             if !self.ledger.has_seen(key) {
-                return Some((key, Some(beside)));
+                return Some(UnseenPoint { key, data: Some(data) });
             }
         }
-        Some((self.draw(point)?, None))
+        Some(UnseenPoint { key: self.draw(point)?, data: None })
     }
 }
 
-/// Buffers of points told, for points to come.
+/// The result of [`Tools::unseen`].
+pub(crate) struct UnseenPoint<T> {
+    pub(crate) key: u64,
+    /// `None` for a uniform draw.
+    pub(crate) data: Option<T>,
+}
+
+/// Buffers of told points, for reuse.
 #[derive(Debug, Default)]
 struct Buffers {
     spare: Vec<Box<[f64]>>,
-    /// The most candidates that were ever out at a time: points told without being asked could
-    /// otherwise pile up.
-    most_out: usize,
+    /// The largest number of candidates that were pending at a time. It limits the buffers, since known
+    /// points add buffers without using any.
+    max_pending: usize,
 }
 
 impl Buffers {
+    #[inline]
     fn keep(&mut self, buffer: Box<[f64]>) {
-        if self.spare.len() < self.most_out {
+        if self.spare.len() < self.max_pending {
             self.spare.push(buffer);
         }
     }
 }
 
-/// An algorithm in its shell: an [`Optimizer`].
+/// The [`Optimizer`] around an algorithm.
+///
+/// Most callers use `Box<dyn Optimizer>` from [`Algorithm::optimizer`](super::Algorithm::optimizer). This
+/// type is public for [`RaceCars::optimizer`](crate::RaceCars::optimizer), whose optimizer gives access to
+/// its hypotheses.
 #[derive(Debug)]
-#[allow(private_bounds, reason = "algorithms are ours to write")]
+#[allow(private_bounds, reason = "algorithms are internal")]
 pub struct Shell<S: Search> {
     name: &'static str,
     space: Space,
@@ -178,29 +196,28 @@ pub struct Shell<S: Search> {
     buffers: Buffers,
 }
 
-/// The saved form.
+/// The state that is saved.
 #[derive(Serialize)]
-struct Saving<'a, S: Search> {
+struct SavedStateRef<'a, S: Search> {
     random: &'a Random,
     ledger: &'a Ledger<S::Mark>,
     best: &'a Incumbent,
     search: &'a S,
 }
 
-/// The same, read.
+/// The state that is restored: the fields of [`SavedStateRef`].
 #[derive(Deserialize)]
 #[serde(bound = "")]
-struct Saved<S: Search> {
+struct SavedState<S: Search> {
     random: Random,
     ledger: Ledger<S::Mark>,
     best: Incumbent,
     search: S,
 }
 
-#[allow(private_bounds, reason = "algorithms are ours to write")]
+#[allow(private_bounds, reason = "algorithms are internal")]
 impl<S: Search> Shell<S> {
-    /// Puts an algorithm into its shell. `make` may draw from the generator that the search goes on
-    /// with.
+    /// Constructs an algorithm and its shell. `make` may draw from the generator of the search.
     pub(crate) fn new(
         name: &'static str,
         setup: Setup<'_>,
@@ -220,14 +237,14 @@ impl<S: Search> Shell<S> {
         })
     }
 
-    /// Takes a saved state back, if it is one that this code could have written.
+    /// Restores a saved state and checks its invariants.
     pub(crate) fn restore(
         name: &'static str,
         space: Space,
         bytes: &[u8],
         depth: usize,
     ) -> Result<Self> {
-        let Saved::<S> { random, ledger, best, mut search } = saved::read(bytes)?;
+        let SavedState::<S> { random, ledger, best, mut search } = saved::read(bytes)?;
         let is_sound = random.is_alive()
             && ledger.is_sound(&space)
             && best.is_sound(&space)
@@ -255,10 +272,10 @@ impl<S: Search> Shell<S> {
     }
 }
 
-#[allow(private_bounds, reason = "algorithms are ours to write")]
+#[allow(private_bounds, reason = "algorithms are internal")]
 impl<S: Search> super::sealed::Sealed for Shell<S> {}
 
-#[allow(private_bounds, reason = "algorithms are ours to write")]
+#[allow(private_bounds, reason = "algorithms are internal")]
 impl<S: Search> Optimizer for Shell<S> {
     fn space(&self) -> &Space {
         &self.space
@@ -274,14 +291,19 @@ impl<S: Search> Optimizer for Shell<S> {
         }
         let (search, mut tools) = self.parts();
         let Proposal { point, key, mark } = search.propose(&mut tools)?;
-        debug_assert_eq!(self.space.check(&point), Ok(()), "{} left its space", self.name);
+        debug_assert_eq!(self.space.check(&point), Ok(()), "{}: a point of the space", self.name);
         debug_assert!(
             !self.space.can_repeat() || key == self.space.key(&point),
-            "{} proposed a point with another one's key",
+            "{}: a proposal has the key of its point",
+            self.name
+        );
+        debug_assert!(
+            !self.space.is_discrete() || self.search.repeats() || !self.ledger.has_seen(key),
+            "{}: a point is proposed once",
             self.name
         );
         let candidate = self.ledger.issue(&self.space, point, key, mark);
-        self.buffers.most_out = self.buffers.most_out.max(self.ledger.pending());
+        self.buffers.max_pending = self.buffers.max_pending.max(self.ledger.pending());
         Some(candidate)
     }
 
@@ -292,16 +314,21 @@ impl<S: Search> Optimizer for Shell<S> {
         let is_best = !S::KEEPS_BEST && self.best.is_beaten_by(rank);
         if is_best {
             self.best.replace(&sample.point, rank, key);
+            debug_assert!(
+                !self.space.can_repeat() || key == self.space.key(&sample.point),
+                "{}: the best has the key of its point",
+                self.name
+            );
         }
         let (search, mut tools) = self.parts();
-        if let Some(buffer) = search.learn(Told { sample, asked, is_best }, &mut tools)? {
+        if let Some(buffer) = search.learn(Evaluated { sample, asked, is_best }, &mut tools)? {
             self.buffers.keep(buffer);
         }
         debug_assert!(
             rank.is_failure()
                 || self.is_noisy()
                 || self.best().is_some_and(|best| !rank.beats(best.rank)),
-            "{} was told of a better point than its best",
+            "{}: no told point is better than the best",
             self.name
         );
         Ok(())
@@ -321,8 +348,12 @@ impl<S: Search> Optimizer for Shell<S> {
 
     fn region(&self) -> Option<ShrunkRegion<'_>> {
         let region = self.search.region()?;
-        debug_assert_eq!(self.space.check(region.center), Ok(()), "a region holds its centre");
-        debug_assert!((0.0..=1.0).contains(&region.share), "a region is a share of the space");
+        debug_assert_eq!(
+            self.space.check(region.center),
+            Ok(()),
+            "a centre is a point of the space"
+        );
+        debug_assert!((0.0..=1.0).contains(&region.share), "a region is inside the space");
         Some(region)
     }
 
@@ -338,12 +369,16 @@ impl<S: Search> Optimizer for Shell<S> {
         self.search.portfolio()
     }
 
+    fn mark_seen(&mut self, keys: &[u64]) {
+        keys.iter().for_each(|&key| self.ledger.mark_seen(&self.space, key));
+    }
+
     fn revise(&mut self, point: &[f64], rank: Rank) {
         self.search.revise(point, rank);
     }
 
     fn save(&self) -> Vec<u8> {
         let Shell { random, ledger, best, search, .. } = self;
-        saved::save(self.name, &self.space, &Saving { random, ledger, best, search })
+        saved::save(self.name, &self.space, &SavedStateRef { random, ledger, best, search })
     }
 }

@@ -1,4 +1,4 @@
-//! ZO-Adam: gradient descent with adaptive moments, on gradients estimated from values alone
+//! ZO-Adam: gradient descent with adaptive moments on gradients estimated from values
 //! (X. Chen et al., "ZO-AdaMM: zeroth-order adaptive momentum method for black-box optimization",
 //! NeurIPS 2019, Algorithm 1).
 //!
@@ -11,22 +11,22 @@
 //! x  = projection onto the box of x - alpha m / sqrt(v')
 //! ```
 //!
-//! The projection in the norm of the diagonal matrix sqrt(v') is plain clipping, since a box
-//! constrains each coordinate by itself. Coordinates are measured in lengths of their axes.
+//! The projection in the norm of the diagonal matrix sqrt(v') is clipping, since a box constrains each
+//! coordinate separately. Coordinates are scaled to axes of length 1.
 //!
 //! Departures:
 //!
 //! - A perturbed point outside of the box is clipped, and the clipped mu u is the direction.
 //! - Over the budget, alpha falls linearly to 0, and mu geometrically to a thousandth; without a
 //!   budget, both fall with the inverse root of the number of steps.
-//! - To fit ask and tell, a step ends when the iterate and any q directions are told; until then, asking
-//!   yields more directions, which make up for lost candidates. A failed direction counts as told and
-//!   is left out of the mean. If the iterate fails, the next step starts at the best point known.
+//! - To fit ask and tell, a step ends when the iterate and any q directions are told. Until then, asking
+//!   proposes more directions, which replace lost candidates. A failed direction counts as told and is
+//!   left out of the mean. If the iterate fails, the next step starts at the best point known.
 
 use super::ledger::Ledger;
 use super::saved::ID_HEADROOM;
 use super::settings::settings;
-use super::shell::{Proposal, Search, Setup, Told, Tools};
+use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
 use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::sample::Sample;
@@ -35,15 +35,15 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 settings! {
-    /// Settings of ZO-Adam. What is not given is derived.
+    /// Settings of ZO-Adam. Settings that are not given are derived.
     #[derive(Copy)]
     pub struct ZoAdam {
-        /// alpha: the initial scale of the steps, as a share of each axis. Default: 0.01.
+        /// alpha: the initial learning rate, as a fraction of each axis. Default: 0.01.
         learning_rate: Option<f64>,
-        /// mu: the initial length of the perturbations, in lengths of an axis. Default: 0.06 sqrt(n),
-        /// that is 0.06 of each axis: wide enough to smooth over ripples.
+        /// mu: the initial length of the perturbations, where each axis has length 1. Default: 0.06 sqrt(n),
+        /// that is 0.06 of each axis, which smooths over ripples.
         smoothing: Option<f64>,
-        /// q: the number of directions of a gradient estimate. Default: 10.
+        /// q: the number of directions per gradient estimate. Default: 10.
         directions: Option<usize>,
         /// beta1: the decay of the mean gradient per step. Default: 0.9.
         beta1: Option<f64>,
@@ -52,7 +52,7 @@ settings! {
     }
 }
 
-/// [`ZoAdam`] with every setting filled in and checked.
+/// [`ZoAdam`] with all settings resolved and checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Resolved {
     learning_rate: f64,
@@ -63,7 +63,7 @@ struct Resolved {
     budget: Option<u64>,
 }
 
-/// Gradient descent on estimated gradients. Vectors of coordinates are measured in lengths of the axes.
+/// Gradient descent on estimated gradients. Vectors are scaled to axes of length 1.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ZoAdamSearch {
     settings: Resolved,
@@ -75,7 +75,7 @@ pub(crate) struct ZoAdamSearch {
     square: Vec<f64>,
     /// v'.
     max_square: Vec<f64>,
-    /// t: the steps that moved the iterate.
+    /// t: the number of steps that moved the iterate.
     steps: u64,
     estimate: Estimate,
     #[serde(skip)]
@@ -85,7 +85,7 @@ pub(crate) struct ZoAdamSearch {
 /// The gradient estimate of the current step.
 #[derive(Debug, Serialize, Deserialize)]
 struct Estimate {
-    /// The number of estimates begun before this one. Not every one ends in a step.
+    /// The number of earlier estimates. Not every estimate results in a step.
     number: u64,
     /// mu.
     smoothing: f64,
@@ -93,25 +93,32 @@ struct Estimate {
     asked: usize,
     /// The iterate's value.
     value: Option<f64>,
-    /// The perturbed points told, with their values.
-    perturbed: Vec<(Box<[f64]>, f64)>,
+    /// The perturbed points told.
+    perturbed: Vec<PerturbedPoint>,
     /// The number of perturbed points that failed.
     failed: usize,
 }
 
-/// What is remembered of a candidate while it is out.
+/// A perturbed point and its value.
+#[derive(Debug, Serialize, Deserialize)]
+struct PerturbedPoint {
+    point: Box<[f64]>,
+    value: f64,
+}
+
+/// The data of a pending candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Query {
-    /// The number of the estimate that it belongs to.
+    /// The number of its estimate.
     estimate: u64,
-    /// Whether it is the iterate itself, and not a perturbed point.
+    /// Whether it is the iterate, not a perturbed point.
     is_iterate: bool,
 }
 
 #[derive(Default)]
 struct Scratch {
     gradient: Vec<f64>,
-    /// A perturbed point, in lengths of the axes.
+    /// A perturbed point, scaled to axes of length 1.
     scaled: Vec<f64>,
 }
 
@@ -123,9 +130,9 @@ impl fmt::Debug for Scratch {
 
 impl ZoAdam {
     /// The defaults are a compromise between Ackley, Levy, Rastrigin and Sphere on [-10, 10]^n with
-    /// T = 100 n, by the medians of some 150 settings at n = 50 (5 to 9 runs each) and 70 at n = 500 (3
+    /// T = 100 n, by the medians of about 150 settings at n = 50 (5 to 9 runs each) and 70 at n = 500 (3
     /// runs each): alpha 0.003 to 0.2, mu 0.001 to 0.1 sqrt(n), q 1 to 20, beta2 0.3 to 0.999. No
-    /// setting was good at all of them: Rastrigin and Levy gain from a greater mu, Sphere and, at
+    /// setting was good on all of them: Rastrigin and Levy gain from a larger mu, Sphere and, at
     /// n = 500, Ackley from a smaller one.
     fn resolve(&self, dimension: usize, budget: Option<u64>) -> Result<Resolved> {
         let n = dimension as f64;
@@ -163,12 +170,12 @@ impl Resolved {
         Ok(())
     }
 
-    /// The share of the budget that has been used.
+    /// The fraction of the budget used.
     fn progress(told: u64, budget: u64) -> f64 {
         (told as f64 / budget.max(1) as f64).min(1.0)
     }
 
-    /// mu_t, which stays well above the rounding of coordinates.
+    /// mu_t, which remains well above the rounding of coordinates.
     fn smoothing_at(&self, told: u64, steps: u64) -> f64 {
         let share = match self.budget {
             Some(budget) => 1e-3_f64.powf(Resolved::progress(told, budget)),
@@ -220,8 +227,8 @@ impl ZoAdamSearch {
         }
     }
 
-    /// Learns a point of the current estimate. The step ends when enough is known. Returns the point's
-    /// buffer, unless it is kept.
+    /// Learns a point of the current estimate. Ends the step when enough points are told. Returns the
+    /// point's buffer if it is no longer needed.
     fn learn_query(
         &mut self,
         sample: Sample,
@@ -230,13 +237,13 @@ impl ZoAdamSearch {
     ) -> Option<Box<[f64]>> {
         let Sample { point, rank, .. } = sample;
         let estimate = &mut self.estimate;
-        let left = match rank.value() {
+        let unused = match rank.value() {
             Some(value) if is_iterate => {
                 estimate.value = Some(value);
                 Some(point)
             }
             Some(value) => {
-                estimate.perturbed.push((point, value));
+                estimate.perturbed.push(PerturbedPoint { point, value });
                 None
             }
             None if is_iterate => {
@@ -256,10 +263,10 @@ impl ZoAdamSearch {
         {
             self.end_step(value, tools);
         }
-        left
+        unused
     }
 
-    /// Continues from the best point, or from a random one, since the iterate has no value.
+    /// Continues from the best point, or from a random point, because the iterate failed.
     fn leave_iterate(&mut self, tools: &mut Tools<'_, Query>) {
         match tools.best.sample().filter(|best| best.rank.value().is_some()) {
             Some(best) => scale_down(tools.space, &best.point, &mut self.iterate),
@@ -271,7 +278,7 @@ impl ZoAdamSearch {
     /// Moves the iterate along the estimated gradient.
     fn end_step(&mut self, value: f64, tools: &mut Tools<'_, Query>) {
         if self.estimate.perturbed.is_empty() {
-            // All failed: new directions from the same iterate, whose value is known.
+            // All directions failed: try new ones at the same iterate, whose value is known.
             return self.begin_estimate(Some(value), tools);
         }
         let n = tools.space.dimension();
@@ -282,9 +289,9 @@ impl ZoAdamSearch {
         gradient.resize(n, 0.0);
         scaled.resize(n, 0.0);
         let count = estimate.perturbed.len() as f64;
-        for (point, perturbed_value) in &estimate.perturbed {
+        for PerturbedPoint { point, value: perturbed_value } in &estimate.perturbed {
             scale_down(tools.space, point, scaled);
-            // The difference of the points is mu u, clipped, and not u: so mu divides twice.
+            // The difference of the points is the clipped mu u, not u, so it is divided by mu twice.
             let mu = estimate.smoothing;
             let slope = (*perturbed_value - value) / mu * (n as f64 / mu) / count;
             for ((g, x), center) in gradient.iter_mut().zip(scaled.iter()).zip(iterate.iter()) {
@@ -295,7 +302,7 @@ impl ZoAdamSearch {
         let Resolved { beta1, beta2, .. } = *settings;
         let moments = mean.iter_mut().zip(square).zip(max_square);
         for ((x, g), ((m, v), max)) in iterate.iter_mut().zip(gradient.iter()).zip(moments) {
-            // The squares of greater slopes overflow. NaN counts as no slope.
+            // Squares of larger slopes overflow. NaN counts as a slope of 0.
             let g = if g.is_nan() { 0.0 } else { g.clamp(-1e150, 1e150) };
             *m = beta1 * *m + (1.0 - beta1) * g;
             *v = beta2 * *v + (1.0 - beta2) * g * g;
@@ -303,14 +310,18 @@ impl ZoAdamSearch {
             *x = (*x - alpha * *m / (max.sqrt() + f64::MIN_POSITIVE)).clamp(0.0, 1.0);
         }
         self.steps += 1;
+        debug_assert!(
+            self.iterate.iter().all(|x| (0.0..=1.0).contains(x)),
+            "the iterate is inside the box"
+        );
         self.begin_estimate(None, tools);
     }
 
-    /// Begins a gradient estimate at the iterate, whose value may be known. Candidates that are still
-    /// out belong to an earlier estimate from now on.
+    /// Begins a gradient estimate at the iterate, whose value may be known. Pending candidates now belong
+    /// to an earlier estimate.
     fn begin_estimate(&mut self, value: Option<f64>, tools: &mut Tools<'_, Query>) {
         let estimate = &mut self.estimate;
-        estimate.perturbed.drain(..).for_each(|(point, _)| tools.keep(point));
+        estimate.perturbed.drain(..).for_each(|perturbed| tools.keep(perturbed.point));
         estimate.number += 1;
         estimate.smoothing = self.settings.smoothing_at(tools.ledger.told(), self.steps);
         estimate.asked = 0;
@@ -319,12 +330,12 @@ impl ZoAdamSearch {
     }
 }
 
-/// Measures a point in lengths of the axes.
+/// Scales a point to axes of length 1.
 fn scale_down(space: &Space, point: &[f64], scaled: &mut [f64]) {
     for entry in space.entries() {
         let range = entry.range();
         let Interval { low, high } = space.axis(range.start).extent();
-        // The range of a log scale may be a single number.
+        // The logarithms of a narrow range may round to a single number.
         let length = if high > low { high - low } else { 1.0 };
         for (x, scaled) in point[range.clone()].iter().zip(&mut scaled[range]) {
             *scaled = ((x - low) / length).clamp(0.0, 1.0);
@@ -346,7 +357,7 @@ impl Search for ZoAdamSearch {
 
     fn propose(&mut self, tools: &mut Tools<'_, Query>) -> Option<Proposal<Query>> {
         let mut point = tools.buffer();
-        // The iterate first, and again after every q directions while its value is not known.
+        // The iterate comes first, and again after every q directions until its value is known.
         let Estimate { number, value, asked, .. } = &mut self.estimate;
         let is_iterate = value.is_none() && asked.is_multiple_of(self.settings.directions + 1);
         let mark = Query { estimate: *number, is_iterate };
@@ -362,18 +373,18 @@ impl Search for ZoAdamSearch {
 
     fn learn(
         &mut self,
-        told: Told<Query>,
+        evaluated: Evaluated<Query>,
         tools: &mut Tools<'_, Query>,
     ) -> Result<Option<Box<[f64]>>> {
-        let Told { sample, asked, is_best } = told;
-        match asked {
-            Some((_, query)) if query.estimate == self.estimate.number => {
+        let Evaluated { sample, asked, is_best } = evaluated;
+        match asked.map(|asked| asked.mark) {
+            Some(query) if query.estimate == self.estimate.number => {
                 Ok(self.learn_query(sample, query.is_iterate, tools))
             }
-            // Of an earlier estimate.
+            // It belongs to an earlier estimate.
             Some(_) => Ok(Some(sample.point)),
             None => {
-                // The best known point is where to start, before the first ask.
+                // Before the first ask, the search starts at the best known point.
                 let has_begun = self.steps > 0 || self.estimate.asked > 0;
                 if is_best && !has_begun && sample.rank.value().is_some() {
                     scale_down(tools.space, &sample.point, &mut self.iterate);
@@ -386,8 +397,8 @@ impl Search for ZoAdamSearch {
     fn is_sound(&self, space: &Space, ledger: &Ledger<Query>) -> Result<bool> {
         self.settings.check()?;
         let ZoAdamSearch { iterate, mean, square, max_square, steps, estimate, .. } = self;
-        for (point, _) in &estimate.perturbed {
-            space.check(point)?;
+        for perturbed in &estimate.perturbed {
+            space.check(&perturbed.point)?;
         }
         let n = space.dimension();
         let is_square = |x: &f64| x.is_finite() && *x >= 0.0;
@@ -401,7 +412,7 @@ impl Search for ZoAdamSearch {
             && estimate.smoothing > 0.0
             && estimate.smoothing.is_finite()
             && estimate.value.is_none_or(f64::is_finite)
-            && estimate.perturbed.iter().all(|(_, value)| value.is_finite())
+            && estimate.perturbed.iter().all(|perturbed| perturbed.value.is_finite())
             && ledger.marks().all(|query| query.estimate <= estimate.number))
     }
 }
@@ -426,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bowl_is_descended() {
+    fn a_quadratic_bowl_is_minimized() {
         let space = Space::builder().reals("x", 10, -10.0, 10.0).reals("y", 10, 0.0, 1000.0);
         let space = space.build().unwrap();
         let mut run = run(&space, 4000, 1);
@@ -443,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_and_failed_candidates_hold_up_nothing() {
+    fn lost_and_failed_candidates_do_not_stall_the_search() {
         let space = Space::cube(5, -5.0, 5.0).unwrap();
         let mut run = run(&space, 20_000, 1);
         let mut random = Random::new(1);
@@ -451,7 +462,7 @@ mod tests {
             let candidate = run.ask().unwrap();
             let outcome = match random.index(4) {
                 0 => continue,
-                1 => Outcome::TimedOut,
+                1 => Outcome::failed("late"),
                 _ => bowl(candidate.point()),
             };
             run.tell(candidate, outcome).unwrap();
@@ -462,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn many_out_at_a_time_are_told_in_any_order() {
+    fn many_pending_candidates_are_told_in_any_order() {
         let space = Space::cube(5, -5.0, 5.0).unwrap();
         let mut run = run(&space, 20_000, 1);
         let (mut random, mut out) = (Random::new(1), Vec::new());
@@ -479,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restored_run_goes_on_to_the_bit() {
+    fn a_restored_run_continues_bit_for_bit() {
         let space = Space::cube(7, -5.0, 5.0).unwrap();
         let new = || Algorithm::zo_adam().optimizer(&space, Some(500), 3).unwrap();
         let (mut straight, mut broken) = (new(), new());
@@ -487,7 +498,7 @@ mod tests {
             broken = load(&broken.save()).unwrap();
             let (a, b) = (straight.ask().unwrap(), broken.ask().unwrap());
             assert_eq!(a, b);
-            let outcome = if i % 7 == 0 { Outcome::TimedOut } else { bowl(a.point()) };
+            let outcome = if i % 7 == 0 { Outcome::failed("late") } else { bowl(a.point()) };
             straight.tell(a, outcome.clone()).unwrap();
             broken.tell(b, outcome).unwrap();
         }
@@ -495,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_known_point_is_the_start() {
+    fn the_search_starts_at_the_best_known_point() {
         let space = Space::cube(3, -4.0, 4.0).unwrap();
         let mut run = run(&space, 100, 1);
         run.tell(Candidate::known([1.0; 3]), Outcome::from(1.0)).unwrap();
@@ -507,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_values_leave_a_sound_state() {
+    fn extreme_values_leave_a_valid_state() {
         let space = Space::cube(3, -4.0, 4.0).unwrap();
         let mut run = run(&space, 1000, 1);
         let mut random = Random::new(1);

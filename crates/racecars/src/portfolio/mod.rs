@@ -1,10 +1,9 @@
-//! Portfolios: members behind the optimizer's interface, who leads and why, and re-evaluation where the
-//! objective is noisy.
+//! Portfolios: several optimizers share one budget, and points are re-evaluated if the objective is noisy.
 //!
-//! A [`Rule`] makes the members and says who leads: `auto`'s looks at the objective first, `relay`'s is
-//! the user's own. The members that led stay alive with their state: late outcomes still reach them, and
-//! when the leader has nothing to propose, the one before it goes on. Where the objective is noisy, a
-//! lucky value does not make a point lead ([`referee`]).
+//! A rule creates the members and decides which one is active. The rule of [`auto`] surveys the objective
+//! first; that of [`relay`] is given by the user. Members that were active before keep their state: late
+//! outcomes still reach them, and if the active member has nothing to propose, the previous one proposes
+//! a point. If the objective is noisy, a better value alone does not make a point the best: see `referee`.
 
 pub mod auto;
 pub(crate) mod polish;
@@ -16,7 +15,7 @@ use crate::optimizers::incumbent::Incumbent;
 use crate::optimizers::ledger::Ledger;
 use crate::optimizers::nested::Nested;
 use crate::optimizers::saved::{self, ID_HEADROOM};
-use crate::optimizers::shell::{Proposal, Search, Told, Tools};
+use crate::optimizers::shell::{Evaluated, Proposal, Search, Tools};
 use crate::optimizers::{
     Best, Candidate, Decision, MemberAccount, Optimizer, Portfolio, ShrunkRegion,
 };
@@ -28,47 +27,50 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The names of what proposes points besides the members.
+/// Names in reports of evaluations that are not a member's.
 const REFEREE: &str = "referee";
 const SURVEY: &str = "survey";
 
-/// Decides who leads.
+/// Creates the members and decides which one is active.
 pub(crate) trait Rule: fmt::Debug + Send + Serialize + DeserializeOwned {
-    /// Called before each proposal: may add members and change who leads.
+    /// Called before each proposal. May add members and activate another one.
     fn advance(&mut self, team: &mut Team, tools: &mut Tools<'_, Origin>) -> Result<()>;
 
-    /// Writes a point of the rule's own to decide by, and returns its number. Called while nobody
-    /// leads; without a number the point is a uniform draw.
+    /// Writes a probe point and returns its number; `None` for a uniform draw instead. Called while no
+    /// member is active.
     fn probe(&mut self, _space: &Space, _point: &mut [f64]) -> Option<usize> {
         None
     }
 
-    /// Learns the value of a probe, `None` where there was none.
+    /// Learns the value of a probe; `None` if it has none.
     fn learn_probe(&mut self, _number: usize, _value: Option<f64>) {}
+
+    /// Whether the objective was said to be noisy.
+    fn expects_noise(&self) -> bool;
 
     /// Checks the invariants of a deserialized state.
     fn is_sound(&self, team: &Team, space: &Space) -> bool;
 }
 
-/// Where a candidate that is out came from.
+/// The origin of a pending candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Origin {
-    /// The rule: a probe by its number, or a uniform draw while probes are awaited.
+    /// The rule: the number of a probe; `None` for a uniform draw while probes are pending.
     Rule(Option<usize>),
     /// A member's candidate.
     Member(MemberCandidate),
-    /// A point that was evaluated before.
+    /// The re-evaluation of a point.
     Reevaluation(Reevaluation),
 }
 
-/// A candidate by its member's place in the team and its id there.
+/// A candidate of a member: the member's index in the team, and the candidate's id there.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MemberCandidate {
     member: usize,
     id: u64,
 }
 
-/// What a part of the portfolio did.
+/// The evaluations of a part of the portfolio.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 struct Account {
     evaluations: u64,
@@ -77,7 +79,7 @@ struct Account {
 }
 
 impl Account {
-    /// Enters a value, and whether it was the best of all.
+    /// Records a value, and whether it is the best of the portfolio.
     fn credit(&mut self, rank: Rank, is_best: bool) {
         self.improvements += u64::from(is_best);
         if let Some(value) = rank.value() {
@@ -104,28 +106,34 @@ impl Account {
 #[derive(Debug, Serialize, Deserialize)]
 struct Member {
     nested: Nested,
-    /// Whether it is told of every new best point before it is asked.
+    /// Whether it is told the best point before each ask.
     follows_best: bool,
     account: Account,
 }
 
-/// The members, who leads, and what is known.
+/// The members, the active one, and the best point.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Team {
     budget: Option<u64>,
     members: Vec<Member>,
-    /// The places of those who led, in order; the last one leads.
-    leaders: Vec<usize>,
+    /// The indices of the members that were activated, in order. The last one is active.
+    activated: Vec<usize>,
     best: Incumbent,
-    /// Where the objective is noisy.
+    /// Present if the objective is noisy.
     referee: Option<Referee>,
-    /// What was told before anybody led: the first member begins with it.
-    early: Vec<(Box<[f64]>, Rank)>,
-    /// Whether points were told that were not asked.
+    /// Points told before a member was active. The first member starts with them.
+    early: Vec<EarlyPoint>,
+    /// Whether known points were told.
     has_known: bool,
     survey: Account,
     reevaluations: Account,
-    decisions: Vec<(u64, String)>,
+    decisions: Vec<Decision>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct EarlyPoint {
+    point: Box<[f64]>,
+    rank: Rank,
 }
 
 impl Team {
@@ -133,7 +141,7 @@ impl Team {
         Team {
             budget,
             members: Vec::new(),
-            leaders: Vec::new(),
+            activated: Vec::new(),
             best: Incumbent::default(),
             referee: None,
             early: Vec::new(),
@@ -144,13 +152,21 @@ impl Team {
         }
     }
 
-    /// Whether anybody leads yet.
-    fn has_leader(&self) -> bool {
-        !self.leaders.is_empty()
+    /// Whether a member is active yet.
+    fn has_active_member(&self) -> bool {
+        !self.activated.is_empty()
     }
 
-    /// Adds a member; returns its place.
-    fn add(&mut self, optimizer: Box<dyn Optimizer>, follows_best: bool) -> usize {
+    /// Adds a member, which will not propose points that were proposed before. Returns its index.
+    fn add(
+        &mut self,
+        mut optimizer: Box<dyn Optimizer>,
+        follows_best: bool,
+        tools: &Tools<'_, Origin>,
+    ) -> usize {
+        if tools.space.can_repeat() {
+            optimizer.mark_seen(&tools.ledger.seen_keys());
+        }
         let account = Account::default();
         self.members.push(Member { nested: Nested::new(optimizer), follows_best, account });
         self.members.len() - 1
@@ -160,27 +176,28 @@ impl Team {
         self.members[place].nested.optimizer()
     }
 
-    /// Makes a member the leader. Which evaluations it has is noted.
-    fn lead(&mut self, place: usize, asked: u64, until: u64) {
-        self.leaders.push(place);
+    /// Activates a member, and records its range of evaluations.
+    fn activate(&mut self, place: usize, asked: u64, until: u64) {
+        debug_assert!(place < self.members.len(), "only a member can be active");
+        self.activated.push(place);
         let name = self.member(place).name();
         self.note(asked, format!("evaluations {} to {until}: {name}", asked + 1));
     }
 
-    /// Notes a decision, and how many points were asked before it.
+    /// Records a decision after `asked` points.
     fn note(&mut self, asked: u64, what: String) {
-        self.decisions.push((asked, what));
+        self.decisions.push(Decision { at: asked, what });
     }
 
-    /// Tells a member everything that was told before anybody led.
+    /// Tells a member all points told before a member was active.
     fn tell_early(&mut self, place: usize) -> Result<()> {
-        for (point, rank) in std::mem::take(&mut self.early) {
+        for EarlyPoint { point, rank } in std::mem::take(&mut self.early) {
             self.tell_known(place, point, rank)?;
         }
         Ok(())
     }
 
-    /// Tells a member of the best point.
+    /// Tells a member the best point.
     fn tell_best(&mut self, place: usize) -> Result<()> {
         let Some(Sample { point, rank, .. }) = self.best.sample() else { return Ok(()) };
         let (point, rank) = (point.clone(), *rank);
@@ -189,38 +206,42 @@ impl Team {
 
     fn tell_known(&mut self, place: usize, point: Box<[f64]>, rank: Rank) -> Result<()> {
         let member = self.members[place].nested.optimizer_mut();
-        member.tell(Candidate::known(point), outcome_of(rank))
+        member.tell(Candidate::known(point), Outcome::of_rank(rank))
     }
 
-    /// The point of the leader, or if it has none, of who led before.
-    fn propose(&mut self) -> Option<Proposal<Origin>> {
-        for turn in (0..self.leaders.len()).rev() {
-            let place = self.leaders[turn];
+    /// Proposes a point of the active member, or if it has none, of the previous ones. In spaces where
+    /// points can repeat, a member without a proposal has exhausted the space.
+    #[expect(clippy::expect_used, reason = "see the message")]
+    fn propose(&mut self, space: &Space) -> Option<Proposal<Origin>> {
+        for index in (0..self.activated.len()).rev() {
+            let place = self.activated[index];
             if self.members[place].follows_best && self.is_behind(place) {
-                // Impossible: the best point is of this space.
-                self.tell_best(place).ok()?;
+                self.tell_best(place).expect("the best point belongs to the space");
             }
             let asked = self.members[place].nested.optimizer_mut().ask();
             if let Some(Candidate { id, key, point, .. }) = asked {
                 let mark = Origin::Member(MemberCandidate { member: place, id });
                 return Some(Proposal { point, key, mark });
             }
+            if space.can_repeat() {
+                break;
+            }
         }
         None
     }
 
-    /// Whether the team knows a better point than this member.
+    /// Whether the team has a better point than this member.
     fn is_behind(&self, place: usize) -> bool {
         let theirs = self.member(place).best();
         let ours = self.best.sample();
         ours.is_some_and(|ours| theirs.is_none_or(|theirs| ours.rank.beats(theirs.rank)))
     }
 
-    /// A point that is to be evaluated again.
-    fn propose_again(&mut self, tools: &mut Tools<'_, Origin>) -> Option<Proposal<Origin>> {
+    /// Proposes a re-evaluation, if one is due.
+    fn propose_reevaluation(&mut self, tools: &mut Tools<'_, Origin>) -> Option<Proposal<Origin>> {
         let reevaluation = self.referee.as_mut()?.next()?;
         let sample = match reevaluation {
-            Reevaluation::Leader(_) => self.best.sample()?,
+            Reevaluation::Incumbent(_) => self.best.sample()?,
             Reevaluation::Challenger(number) => &self.referee.as_ref()?.challenger(number)?.sample,
         };
         let mut point = tools.buffer();
@@ -228,24 +249,25 @@ impl Team {
         Some(Proposal { point, key: sample.key, mark: Origin::Reevaluation(reevaluation) })
     }
 
-    /// Takes in an outcome as it is. Returns whether it is the best.
-    fn enter(&mut self, sample: &Sample) -> bool {
+    /// Updates the best point. Returns whether this sample is the best.
+    fn update_best(&mut self, sample: &Sample) -> bool {
         let is_best = self.best.is_beaten_by(sample.rank);
         if is_best {
             self.best.replace(&sample.point, sample.rank, sample.key);
             if let Some(referee) = &mut self.referee {
-                referee.new_leader();
+                referee.new_incumbent();
             }
         }
         is_best
     }
 
-    /// Takes in a point that nobody asked for.
+    /// Learns a point that was not asked.
     fn learn_known(&mut self, sample: Sample) -> Result<()> {
-        self.enter(&sample);
+        self.update_best(&sample);
         self.has_known = true;
-        if !self.has_leader() {
-            self.early.push((sample.point, sample.rank));
+        if !self.has_active_member() {
+            let Sample { point, rank, .. } = sample;
+            self.early.push(EarlyPoint { point, rank });
             return Ok(());
         }
         for place in 0..self.members.len() {
@@ -254,7 +276,7 @@ impl Team {
         Ok(())
     }
 
-    /// Whether a member's outcome is better than the best, but perhaps only by chance.
+    /// Whether a member's outcome is better than the best, but possibly only by chance.
     fn is_challenge(&self, rank: Rank, told: u64, dimension: usize) -> bool {
         let (Some(referee), Some(value), Some(best)) =
             (&self.referee, rank.value(), self.best.value())
@@ -264,8 +286,8 @@ impl Team {
         value < best && !referee.is_clear(value, best, told, dimension)
     }
 
-    /// Takes in the value of a point that was evaluated again.
-    fn learn_again(
+    /// Learns the value of a re-evaluation.
+    fn learn_reevaluation(
         &mut self,
         reevaluation: Reevaluation,
         value: Option<f64>,
@@ -274,8 +296,8 @@ impl Team {
         self.reevaluations.evaluations += 1;
         let Some(referee) = &mut self.referee else { return Ok(()) };
         match reevaluation {
-            Reevaluation::Leader(reign) => {
-                if let Some(mean) = referee.tell_leader(reign, value)
+            Reevaluation::Incumbent(number) => {
+                if let Some(mean) = referee.tell_incumbent(number, value)
                     && let Some(best) = self.best.revise(Outcome::Value(mean).rank())
                 {
                     for member in &mut self.members {
@@ -294,24 +316,24 @@ impl Team {
         }
     }
 
-    /// Ends a challenge: the member that asked for the challenger learns the mean of its values.
+    /// Ends a challenge. The member that proposed the challenger learns the mean of its values.
     fn close(&mut self, verdict: Verdict, space: &Space) -> Result<()> {
-        let Verdict { challenger, leads, mean } = verdict;
+        let Verdict { challenger, wins, mean } = verdict;
         let outcome = match mean {
             Some(mean) => Outcome::Value(mean),
-            None => Outcome::failed("no value when it was re-evaluated"),
+            None => Outcome::failed("a re-evaluation failed"),
         };
         let sample = challenger.sample;
-        if leads {
+        if wins {
             self.best.replace(&sample.point, outcome.rank(), sample.key);
             let account = &mut self.members[challenger.origin.member].account;
             account.credit(outcome.rank(), true);
         }
-        self.pass_on(challenger.origin, sample, outcome, space)
+        self.tell_member(challenger.origin, sample, outcome, space)
     }
 
-    /// Tells the member that asked for it.
-    fn pass_on(
+    /// Tells the outcome to the member that proposed the point.
+    fn tell_member(
         &mut self,
         origin: MemberCandidate,
         sample: Sample,
@@ -324,10 +346,11 @@ impl Team {
         self.members[member].nested.optimizer_mut().tell(candidate, outcome)
     }
 
+    /// Checks the invariants of a deserialized team.
     fn is_sound(&self, space: &Space, ledger: &Ledger<Origin>) -> bool {
         let is_member = |place: usize| place < self.members.len();
         let is_early =
-            |(point, rank): &(Box<[f64]>, Rank)| space.check(point).is_ok() && rank.is_sound();
+            |early: &EarlyPoint| space.check(&early.point).is_ok() && early.rank.is_sound();
         let is_origin = |origin: &Origin| match origin {
             Origin::Member(candidate) => is_member(candidate.member),
             Origin::Rule(_) | Origin::Reevaluation(_) => true,
@@ -335,7 +358,7 @@ impl Team {
         let mut accounts =
             self.members.iter().map(|m| &m.account).chain([&self.survey, &self.reevaluations]);
         self.best.is_sound(space)
-            && self.leaders.iter().all(|&place| is_member(place))
+            && self.activated.iter().all(|&place| is_member(place))
             && self.early.iter().all(is_early)
             && accounts.all(Account::is_sound)
             && ledger.marks().all(is_origin)
@@ -346,16 +369,7 @@ impl Team {
     }
 }
 
-/// An outcome of this rank.
-fn outcome_of(rank: Rank) -> Outcome {
-    match (rank.value(), rank.violation()) {
-        (Some(value), _) => Outcome::Value(value),
-        (_, Some(violation)) => Outcome::infeasible(violation),
-        _ => Outcome::failed("failed"),
-    }
-}
-
-/// A portfolio whose members are led by a rule.
+/// A portfolio with a rule.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(crate) struct PortfolioSearch<R: Rule> {
@@ -374,18 +388,15 @@ impl<R: Rule> Search for PortfolioSearch<R> {
 
     const KEEPS_BEST: bool = true;
 
+    #[expect(clippy::expect_used, reason = "see the message")]
     fn propose(&mut self, tools: &mut Tools<'_, Origin>) -> Option<Proposal<Origin>> {
         let PortfolioSearch { rule, team } = self;
-        if let Err(error) = rule.advance(team, tools) {
-            // Members are made with valid settings for a space that they take.
-            debug_assert!(false, "a member could not be made: {error}");
-            return None;
+        rule.advance(team, tools).expect("members have valid settings for the space");
+        if let Some(reevaluation) = team.propose_reevaluation(tools) {
+            return Some(reevaluation);
         }
-        if let Some(again) = team.propose_again(tools) {
-            return Some(again);
-        }
-        if team.has_leader() {
-            return team.propose();
+        if team.has_active_member() {
+            return team.propose(tools.space);
         }
         let mut point = tools.buffer();
         let number = rule.probe(tools.space, &mut point);
@@ -398,21 +409,21 @@ impl<R: Rule> Search for PortfolioSearch<R> {
 
     fn learn(
         &mut self,
-        told: Told<Origin>,
+        evaluated: Evaluated<Origin>,
         tools: &mut Tools<'_, Origin>,
     ) -> Result<Option<Box<[f64]>>> {
         let PortfolioSearch { rule, team } = self;
-        let Told { sample, asked, .. } = told;
-        let Some((_, origin)) = asked else {
+        let Evaluated { sample, asked, .. } = evaluated;
+        let Some(origin) = asked.map(|asked| asked.mark) else {
             team.learn_known(sample)?;
             return Ok(None);
         };
         if let Some(referee) = &mut team.referee {
-            referee.note_evaluation(tools.ledger.next_id(), team.budget);
+            referee.count_evaluation(tools.ledger.next_id(), team.budget);
         }
         match origin {
             Origin::Reevaluation(reevaluation) => {
-                team.learn_again(reevaluation, sample.rank.value(), tools.space)?;
+                team.learn_reevaluation(reevaluation, sample.rank.value(), tools.space)?;
                 Ok(Some(sample.point))
             }
             Origin::Member(candidate) => {
@@ -424,25 +435,26 @@ impl<R: Rule> Search for PortfolioSearch<R> {
                     referee.challenge(candidate, sample);
                     return Ok(None);
                 }
-                let is_best = team.enter(&sample);
+                let is_best = team.update_best(&sample);
                 let account = &mut team.members[candidate.member].account;
                 account.evaluations += 1;
                 account.credit(sample.rank, is_best);
-                let outcome = outcome_of(sample.rank);
-                team.pass_on(candidate, sample, outcome, tools.space)?;
+                let outcome = Outcome::of_rank(sample.rank);
+                team.tell_member(candidate, sample, outcome, tools.space)?;
                 Ok(None)
             }
             Origin::Rule(number) => {
-                let is_best = team.enter(&sample);
+                let is_best = team.update_best(&sample);
                 team.survey.evaluations += 1;
                 team.survey.credit(sample.rank, is_best);
                 if let Some(number) = number {
                     rule.learn_probe(number, sample.rank.value());
                 }
-                if team.has_leader() {
+                if team.has_active_member() {
                     return Ok(Some(sample.point));
                 }
-                team.early.push((sample.point, sample.rank));
+                let Sample { point, rank, .. } = sample;
+                team.early.push(EarlyPoint { point, rank });
                 Ok(None)
             }
         }
@@ -460,16 +472,16 @@ impl<R: Rule> Search for PortfolioSearch<R> {
     }
 
     fn best(&self) -> Option<Best<'_>> {
-        let evaluations = self.team.referee.as_ref().map_or(1, Referee::leader_evaluations);
+        let evaluations = self.team.referee.as_ref().map_or(1, Referee::incumbent_evaluations);
         Some(Best { evaluations, ..self.team.best.best()? })
     }
 
-    /// Members know what they have proposed, and the referee asks again on purpose.
+    /// Members avoid repeats themselves, and the referee repeats points on purpose.
     fn repeats(&self) -> bool {
         true
     }
 
-    /// Of the first member that has one.
+    /// The region of the first member that has one.
     fn region(&self) -> Option<ShrunkRegion<'_>> {
         self.team.members.iter().find_map(|member| member.nested.optimizer().region())
     }
@@ -479,7 +491,7 @@ impl<R: Rule> Search for PortfolioSearch<R> {
     }
 
     fn is_noisy(&self) -> bool {
-        self.team.referee.is_some()
+        self.team.referee.is_some() || self.rule.expects_noise()
     }
 
     fn portfolio(&self) -> Option<Portfolio> {
@@ -499,10 +511,7 @@ impl<R: Rule> Search for PortfolioSearch<R> {
         };
         Some(Portfolio {
             noisy: self.is_noisy(),
-            decisions: decisions
-                .iter()
-                .map(|(at, what)| Decision { at: *at, what: what.clone() })
-                .collect(),
+            decisions: decisions.clone(),
             members: accounts.into_iter().map(account).collect(),
         })
     }

@@ -1,34 +1,35 @@
-//! The last steps into a valley: parabolas along the coordinates.
+//! Polishing: a local search by parabolas along the coordinates.
 //!
-//! Around the best point, the objective is evaluated a step to either side along some coordinates; the
-//! parabola through the three values has its vertex where that coordinate is best. The vertices of all
-//! these coordinates together make one more point. When it is better than what the single steps found,
-//! the next round takes twice as many coordinates, otherwise half as many. Where coordinates are nearly
-//! independent, all of them are set right by two evaluations each.
+//! A round evaluates the objective one step to either side of the best point along some coordinates. The
+//! vertex of the parabola through the three values is the estimated optimum of that coordinate. One more
+//! point combines the vertices of all these coordinates. If it is better than all single steps, the next
+//! round has twice as many coordinates, otherwise half as many. If coordinates are nearly independent,
+//! two evaluations per coordinate are enough.
 
 use crate::error::Result;
 use crate::optimizers::ledger::Ledger;
 use crate::optimizers::saved::ID_HEADROOM;
-use crate::optimizers::shell::{Proposal, Search, Told, Tools};
+use crate::optimizers::shell::{Evaluated, Proposal, Search, Tools};
 use crate::random::Random;
 use crate::space::{Axis, Space};
 use serde::{Deserialize, Serialize};
 
-/// A member of portfolios, which tell it of every new best point. Unlike a whole algorithm it may have
-/// nothing to propose: while a round waits for outcomes, and at the bottom of the valley.
+/// A member of portfolios, which tell it every new best point. Unlike other algorithms it may have nothing
+/// to propose: while a round waits for outcomes, and after convergence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PolishSearch {
     /// The step of each coordinate.
     steps: Vec<f64>,
-    /// How many coordinates the next round takes.
+    /// The number of coordinates in the next round.
     block: usize,
-    /// The coordinates that have not had their turn.
+    /// The coordinates left in the current permutation.
     order: Vec<usize>,
     round: Option<Round>,
-    /// Counts the rounds, so that what comes late is not taken for this round's.
+    /// The number of rounds. It identifies outcomes of earlier rounds.
     number: u64,
-    /// The best value when a round last began, and how many turns ago that was lower before.
+    /// The best value at the start of the last round.
     best: f64,
+    /// The number of coordinate turns since it improved.
     idle: usize,
 }
 
@@ -36,35 +37,38 @@ pub(crate) struct PolishSearch {
 struct Round {
     base: Box<[f64]>,
     value: f64,
-    arms: Vec<Arm>,
-    /// How many of the points to either side were asked, two for each arm.
+    stencils: Vec<Stencil>,
+    /// The number of side points asked, two for each stencil.
     asked: usize,
     told: usize,
-    is_step_out: bool,
-    /// The best value of the points to either side.
+    /// Whether the combined point was asked.
+    is_combined_asked: bool,
+    /// The best value of the side points.
     best_side: f64,
 }
 
-/// One coordinate's turn.
+/// The side points of one coordinate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Arm {
+struct Stencil {
     index: usize,
-    /// The coordinate to either side, and the values there, once known: infinite where there is none.
+    /// The coordinate on either side.
     at: [f64; 2],
+    /// The values there, if told; infinite if there is no value.
     values: [Option<f64>; 2],
 }
 
-/// A point asked: by the round's number, and by the side of an arm, or of all arms together.
+/// The data of a pending candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Probe {
     round: u64,
+    /// The index of a side point; `None` for the combined point.
     slot: Option<usize>,
 }
 
 impl PolishSearch {
     pub(crate) const NAME: &'static str = "polish";
 
-    /// With steps of this share of each axis. The space is continuous.
+    /// The initial steps are this fraction of each axis. The space must be continuous.
     pub(super) fn new(space: &Space, share: f64) -> Self {
         let step = |index| {
             let extent = space.axis(index).extent();
@@ -81,8 +85,9 @@ impl PolishSearch {
         }
     }
 
-    /// Writes a point to evaluate, `best` and `value` being the best so far. None while a round waits for
-    /// outcomes, and when two turns of every coordinate brought nothing.
+    /// Writes a point to evaluate. `best` and `value` are the best point so far. `None` while a round waits
+    /// for outcomes, and after two turns of every coordinate without an improvement.
+    #[expect(clippy::expect_used, reason = "see the message")]
     fn next(
         &mut self,
         space: &Space,
@@ -96,13 +101,13 @@ impl PolishSearch {
                 return None;
             }
             let (number, steps) = (self.number, &mut self.steps);
-            let round = self.round.as_mut()?;
-            while round.asked < 2 * round.arms.len() {
+            let round = self.round.as_mut().expect("a round has begun");
+            while round.asked < 2 * round.stencils.len() {
                 let slot = round.asked;
                 round.asked += 1;
-                let Arm { index, at, .. } = round.arms[slot / 2];
+                let Stencil { index, at, .. } = round.stencils[slot / 2];
                 if at[slot % 2] == round.base[index] {
-                    // The best point is at the end of this axis.
+                    // The best point is at a bound of this axis.
                     round.tell(slot, f64::INFINITY);
                     continue;
                 }
@@ -110,30 +115,30 @@ impl PolishSearch {
                 point[index] = at[slot % 2];
                 return Some(Probe { round: number, slot: Some(slot) });
             }
-            if round.told < round.asked || round.is_step_out {
+            if round.told < round.asked || round.is_combined_asked {
                 return None;
             }
             point.copy_from_slice(&round.base);
             let mut moves = false;
-            for arm in &round.arms {
-                let extent = space.axis(arm.index).extent();
-                let base = round.base[arm.index];
-                let by = arm.vertex(base, round.value, &mut steps[arm.index]);
+            for stencil in &round.stencils {
+                let extent = space.axis(stencil.index).extent();
+                let base = round.base[stencil.index];
+                let by = stencil.vertex(base, round.value, &mut steps[stencil.index]);
                 let longest = 0.25 * extent.high - 0.25 * extent.low;
-                steps[arm.index] = steps[arm.index].min(longest);
+                steps[stencil.index] = steps[stencil.index].min(longest);
                 let to = (base + by).clamp(extent.low, extent.high);
                 moves |= to != base;
-                point[arm.index] = to;
+                point[stencil.index] = to;
             }
             if moves {
-                round.is_step_out = true;
+                round.is_combined_asked = true;
                 return Some(Probe { round: number, slot: None });
             }
             self.round = None;
         }
     }
 
-    /// Begins a round; false when nothing more is to be had.
+    /// Begins a round. Returns false after convergence.
     fn begin(&mut self, space: &Space, best: &[f64], value: f64, random: &mut Random) -> bool {
         let n = space.dimension();
         if value < self.best {
@@ -142,10 +147,10 @@ impl PolishSearch {
         if self.idle >= 2 * n {
             return false;
         }
-        let mut arms = Vec::new();
-        while arms.len() < self.block.min(n) {
+        let mut stencils = Vec::new();
+        while stencils.len() < self.block.min(n) {
             if self.order.is_empty() {
-                if !arms.is_empty() {
+                if !stencils.is_empty() {
                     break;
                 }
                 self.order = (0..n).collect();
@@ -159,23 +164,23 @@ impl PolishSearch {
                 Axis::Continuous { low, high } => [(base - step).max(low), (base + step).min(high)],
                 _ => [base; 2],
             };
-            arms.push(Arm { index, at, values: [None; 2] });
+            stencils.push(Stencil { index, at, values: [None; 2] });
         }
-        self.idle += arms.len();
+        self.idle += stencils.len();
         self.number += 1;
         self.round = Some(Round {
             base: best.into(),
             value,
-            arms,
+            stencils,
             asked: 0,
             told: 0,
-            is_step_out: false,
+            is_combined_asked: false,
             best_side: f64::INFINITY,
         });
         true
     }
 
-    /// Learns the value at a point, infinite where it has none.
+    /// Learns the value of a point; infinite if it has none.
     fn tell(&mut self, probe: Probe, value: f64) {
         let Some(round) = self.round.as_mut().filter(|_| probe.round == self.number) else {
             return;
@@ -193,12 +198,13 @@ impl PolishSearch {
         }
     }
 
+    /// Checks the invariants of a deserialized state.
     fn is_consistent(&self, space: &Space) -> bool {
         let n = space.dimension();
-        let is_arm = |arm: &Arm, base: &[f64]| {
-            let values = arm.values.iter().flatten();
-            arm.index < n
-                && arm.at.iter().all(|&at| space.axis(arm.index).contains(at))
+        let is_stencil = |stencil: &Stencil, base: &[f64]| {
+            let values = stencil.values.iter().flatten();
+            stencil.index < n
+                && stencil.at.iter().all(|&at| space.axis(stencil.index).contains(at))
                 && (values.clone().count() == 0 || values.clone().all(|value| !value.is_nan()))
                 && base.len() == n
         };
@@ -206,10 +212,10 @@ impl PolishSearch {
             space.check(&round.base).is_ok()
                 && round.value.is_finite()
                 && !round.best_side.is_nan()
-                && (1..=n).contains(&round.arms.len())
-                && round.arms.iter().all(|arm| is_arm(arm, &round.base))
+                && (1..=n).contains(&round.stencils.len())
+                && round.stencils.iter().all(|stencil| is_stencil(stencil, &round.base))
                 && round.told <= round.asked
-                && round.asked <= 2 * round.arms.len()
+                && round.asked <= 2 * round.stencils.len()
         };
         self.steps.len() == n
             && self.steps.iter().all(|step| *step >= 0.0 && step.is_finite())
@@ -238,11 +244,15 @@ impl Search for PolishSearch {
         Some(Proposal { point, key, mark })
     }
 
-    fn learn(&mut self, told: Told<Probe>, _: &mut Tools<'_, Probe>) -> Result<Option<Box<[f64]>>> {
-        if let Some((_, probe)) = told.asked {
-            self.tell(probe, told.sample.rank.value().unwrap_or(f64::INFINITY));
+    fn learn(
+        &mut self,
+        evaluated: Evaluated<Probe>,
+        _: &mut Tools<'_, Probe>,
+    ) -> Result<Option<Box<[f64]>>> {
+        if let Some(probe) = evaluated.asked.map(|asked| asked.mark) {
+            self.tell(probe, evaluated.sample.rank.value().unwrap_or(f64::INFINITY));
         }
-        Ok(Some(told.sample.point))
+        Ok(Some(evaluated.sample.point))
     }
 
     fn is_sound(&self, space: &Space, _: &Ledger<Probe>) -> Result<bool> {
@@ -252,16 +262,16 @@ impl Search for PolishSearch {
 
 impl Round {
     fn tell(&mut self, slot: usize, value: f64) {
-        let Some(arm) = self.arms.get_mut(slot / 2) else { return };
-        if arm.values[slot % 2].replace(value).is_none() {
+        let Some(stencil) = self.stencils.get_mut(slot / 2) else { return };
+        if stencil.values[slot % 2].replace(value).is_none() {
             self.told += 1;
             self.best_side = self.best_side.min(value);
         }
     }
 }
 
-impl Arm {
-    /// How far it is from `base`, whose value is `middle`, to the parabola's vertex; sets the step of
+impl Stencil {
+    /// The distance from `base`, whose value is `middle`, to the vertex of the parabola. Sets the step of
     /// the coordinate's next turn.
     fn vertex(&self, base: f64, middle: f64, step: &mut f64) -> f64 {
         let [low, high] = self.values.map(|value| value.unwrap_or(f64::INFINITY));
@@ -280,7 +290,7 @@ impl Arm {
         let vertex = if vertex.is_finite() { vertex.clamp(-2.0 * *step, 2.0 * *step) } else { 0.0 };
         *step = match low.min(high) < middle {
             true => 2.0 * *step,
-            // The valley is between the two: closer next time.
+            // The minimum is between the two side points: a smaller step next time.
             false => vertex.abs().clamp(0.05 * *step, 0.5 * *step),
         };
         vertex
@@ -291,7 +301,7 @@ impl Arm {
 mod tests {
     use super::*;
 
-    /// The best value after so many evaluations.
+    /// Polishes with this many evaluations. Returns the best value, and the number of evaluations used.
     fn polished(n: usize, evaluations: usize, objective: impl Fn(&[f64]) -> f64) -> (f64, usize) {
         let space = Space::cube(n, -10.0, 10.0).unwrap();
         let mut random = Random::new(1);
@@ -316,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_of_parabolas_takes_two_evaluations_a_coordinate() {
+    fn a_separable_quadratic_takes_two_evaluations_per_coordinate() {
         let ellipsoid = |x: &[f64]| {
             x.iter().enumerate().map(|(i, x)| 10f64.powi(i as i32 % 7) * (x - 0.7).powi(2)).sum()
         };
@@ -325,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_down_a_valley_and_ends_at_its_bottom() {
+    fn it_converges_and_then_stops() {
         let kinked = |x: &[f64]| x.iter().map(|x| (x - 3.0).abs()).sum();
         assert!(polished(5, 400, kinked).0 < 1e-3);
         let (value, used) = polished(5, 100_000, |x| x.iter().map(|x| x * x).sum());
@@ -333,13 +343,13 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_within_the_bounds() {
+    fn points_are_within_the_bounds() {
         let (value, _) = polished(4, 300, |x| x.iter().sum());
         assert_eq!(value, -40.0);
     }
 
     #[test]
-    fn an_objective_without_values_ends_it() {
+    fn it_stops_if_the_objective_has_no_values() {
         let (_, used) = polished(3, 1000, |x| if x == [1.0; 3] { 0.0 } else { f64::INFINITY });
         assert!(used < 50, "{used}");
     }

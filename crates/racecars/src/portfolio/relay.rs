@@ -1,17 +1,17 @@
-//! `relay`: a portfolio of one's own, in which algorithms lead one after the other.
+//! `relay`: a custom portfolio, in which algorithms run one after the other.
 
 use super::referee::Referee;
 use super::{Origin, PortfolioSearch, Rule, Team};
 use crate::error::{Error, Result};
 use crate::optimizers::Algorithm;
-use crate::optimizers::settings::{SettingValue, settings};
+use crate::optimizers::settings::{Parsed, SettingValue, settings};
 use crate::optimizers::shell::{Setup, Tools};
 use crate::random::Random;
 use crate::space::Space;
 use serde::{Deserialize, Serialize};
 
 settings! {
-    /// Settings of a portfolio of one's own.
+    /// Settings of a custom portfolio.
     ///
     /// ```
     /// use racecars::{Algorithm, CmaEs, Relay, Space, minimize};
@@ -30,52 +30,56 @@ settings! {
     /// ```
     pub struct Relay {
         /// The algorithms in order, each with its share of the budget: [race-cars 1, cma-es 2] gives
-        /// CMA-ES twice the evaluations of RACE-CARS, and starts it from the best point found. [race-cars
-        /// 1, l-shade 1] if there are none.
+        /// CMA-ES twice the evaluations of RACE-CARS, and starts it from the best point found. Default:
+        /// [race-cars 1, l-shade 1].
         legs: Legs,
         /// Whether the objective is noisy. Then points that may look better only by chance are
-        /// re-evaluated, and the best value is a mean. false.
+        /// re-evaluated, and the best value is a mean. Default: false.
         noisy: bool,
     }
 }
 
 impl Relay {
     pub(crate) fn algorithms(&self) -> impl Iterator<Item = &Algorithm> {
-        self.legs.0.iter().map(|(algorithm, _)| algorithm)
+        self.legs.0.iter().map(|leg| &leg.algorithm)
     }
 
     /// Adds an algorithm with its share of the budget.
     pub fn then(mut self, algorithm: Algorithm, share: f64) -> Self {
-        self.legs.0.push((algorithm, share));
+        self.legs.0.push(RelayLeg { algorithm, share });
         self
     }
 }
 
-/// Algorithms in order, each with its share of the budget.
+/// Algorithms in order, each with its share of the budget: see [`Relay::then`].
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Legs(Vec<(Algorithm, f64)>);
+pub struct Legs(Vec<RelayLeg>);
+
+#[derive(Debug, Clone, PartialEq)]
+struct RelayLeg {
+    algorithm: Algorithm,
+    share: f64,
+}
 
 impl SettingValue for Legs {
     fn expected() -> String {
         "algorithms with their shares, such as [race-cars 1, cma-es 2]".into()
     }
 
-    fn parse(text: &str) -> Option<Self> {
-        let inner = text.trim().strip_prefix('[')?.strip_suffix(']')?;
+    fn parse(text: &str) -> Parsed<Self> {
+        let inner = text.trim().strip_prefix('[').and_then(|text| text.strip_suffix(']'));
         let leg = |text: &str| {
-            let (algorithm, share) = text.rsplit_once(' ')?;
-            Some((algorithm.trim().parse().ok()?, f64::parse(share)?))
+            let (algorithm, share) = text.rsplit_once(' ').ok_or(None)?;
+            let algorithm = algorithm.trim().parse().map_err(Some)?;
+            Ok(RelayLeg { algorithm, share: f64::parse(share)? })
         };
-        crate::optimizers::split_outside_brackets(inner)
-            .into_iter()
-            .map(leg)
-            .collect::<Option<_>>()
-            .map(Legs)
+        let legs = crate::optimizers::split_outside_brackets(inner.ok_or(None)?);
+        legs.into_iter().map(leg).collect::<Parsed<_>>().map(Legs)
     }
 
     fn text(&self) -> String {
         let legs: Vec<String> =
-            self.0.iter().map(|(algorithm, share)| format!("{algorithm} {share:?}")).collect();
+            self.0.iter().map(|leg| format!("{} {:?}", leg.algorithm, leg.share)).collect();
         format!("[{}]", legs.join(", "))
     }
 }
@@ -84,10 +88,16 @@ impl SettingValue for Legs {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RelayRule {
     noisy: bool,
-    /// Each algorithm, and the number of points asked at which it is over.
-    legs: Vec<(Algorithm, u64)>,
-    /// How many legs have begun.
+    legs: Vec<PlannedLeg>,
+    /// The number of legs begun.
     begun: usize,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct PlannedLeg {
+    algorithm: Algorithm,
+    /// The number of points asked at its end.
+    until: u64,
 }
 
 impl RelayRule {
@@ -98,11 +108,12 @@ impl RelayRule {
     ) -> Result<PortfolioSearch<RelayRule>> {
         let mut legs = settings.legs.0.clone();
         if legs.is_empty() {
-            legs = vec![(Algorithm::race_cars(), 1.0), (Algorithm::l_shade(), 1.0)];
+            let default = [Algorithm::race_cars(), Algorithm::l_shade()];
+            legs = default.map(|algorithm| RelayLeg { algorithm, share: 1.0 }).into();
         }
-        let whole: f64 = legs.iter().map(|(_, share)| share).sum();
+        let whole: f64 = legs.iter().map(|leg| leg.share).sum();
         let is_share = |share: f64| share > 0.0 && share.is_finite();
-        if !(legs.iter().all(|(_, share)| is_share(*share)) && whole.is_finite()) {
+        if !(legs.iter().all(|leg| is_share(leg.share)) && whole.is_finite()) {
             return Err(Error::setting(format!(
                 "shares {} of relay are not all above 0 and finite",
                 settings.legs.text()
@@ -111,12 +122,12 @@ impl RelayRule {
         let Setup { space, budget, .. } = setup;
         let horizon = budget.unwrap_or(100 * space.dimension() as u64).max(1) as f64;
         let (mut share_so_far, mut planned) = (0.0, Vec::new());
-        for (algorithm, share) in legs {
-            algorithm.takes(space)?;
-            // A trial that is thrown away: settings that do not fit are refused now and not later.
+        for RelayLeg { algorithm, share } in legs {
+            // Invalid settings are refused now instead of later. The optimizer itself is discarded.
             algorithm.optimizer(space, budget, 0)?;
             share_so_far += share;
-            planned.push((algorithm, (horizon * share_so_far / whole).round().max(1.0) as u64));
+            let until = (horizon * share_so_far / whole).round().max(1.0) as u64;
+            planned.push(PlannedLeg { algorithm, until });
         }
         let rule = RelayRule { noisy: settings.noisy, legs: planned, begun: 0 };
         Ok(PortfolioSearch::new(rule, budget))
@@ -124,17 +135,17 @@ impl RelayRule {
 
     fn begin(&mut self, team: &mut Team, tools: &mut Tools<'_, Origin>) -> Result<()> {
         let asked = tools.ledger.next_id();
-        let (algorithm, until) = &self.legs[self.begun];
+        let PlannedLeg { algorithm, until } = &self.legs[self.begun];
         let own = team.budget.map(|_| until.saturating_sub(asked).max(1));
         let optimizer = algorithm.optimizer(tools.space, own, tools.random.bits())?;
-        let place = team.add(optimizer, false);
+        let place = team.add(optimizer, false, tools);
         if self.begun == 0 {
-            team.referee = self.noisy.then(|| Referee::of_noise(None));
+            team.referee = self.noisy.then(|| Referee::new(None));
             team.tell_early(place)?;
         } else {
             team.tell_best(place)?;
         }
-        team.lead(place, asked, *until);
+        team.activate(place, asked, *until);
         self.begun += 1;
         Ok(())
     }
@@ -144,18 +155,22 @@ impl Rule for RelayRule {
     fn advance(&mut self, team: &mut Team, tools: &mut Tools<'_, Origin>) -> Result<()> {
         let asked = tools.ledger.next_id();
         while self.begun < self.legs.len()
-            && (self.begun == 0 || asked >= self.legs[self.begun - 1].1)
+            && (self.begun == 0 || asked >= self.legs[self.begun - 1].until)
         {
             self.begin(team, tools)?;
         }
         Ok(())
     }
 
+    fn expects_noise(&self) -> bool {
+        self.noisy
+    }
+
     fn is_sound(&self, team: &Team, space: &Space) -> bool {
         !self.legs.is_empty()
             && self.begun <= self.legs.len()
-            && team.has_leader() == (self.begun > 0)
-            && self.legs.iter().all(|(algorithm, _)| algorithm.optimizer(space, None, 0).is_ok())
+            && team.has_active_member() == (self.begun > 0)
+            && self.legs.iter().all(|leg| leg.algorithm.optimizer(space, None, 0).is_ok())
     }
 }
 
@@ -171,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn members_lead_in_turn_and_survive_a_save() {
+    fn members_run_one_after_the_other_and_can_be_saved() {
         let mut optimizer = relay("relay(legs=[quasi-random 1, race-cars 1, cma-es(sigma=0.1) 4])");
         for _ in 0..300 {
             let candidate = optimizer.ask().unwrap();
@@ -188,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_refused_when_it_is_made() {
+    fn invalid_settings_are_refused_at_construction() {
         let error = |text: &str| text.parse::<Algorithm>().unwrap_err().to_string();
         assert_eq!(
             error("relay(legs=[race-cars])"),

@@ -1,58 +1,26 @@
-//! Drivers: the loop that asks an optimizer for candidates, has them evaluated, and tells it the
-//! outcomes; with budgets, stop rules, observers and the result.
+//! Drivers in this process: a [`Session`] whose trials are evaluated one after the other, or on threads.
 //!
 //! - [`minimize`] and [`maximize`] start a [`Run`], which is set up by its methods
 //! - [`Run::run`] evaluates one point after the other; [`Run::run_on`] on threads, see [`Workers`]
-//! - [`Solution`] is what comes out
+//! - [`Solution`] is the result
 
-mod history;
+mod observe;
 mod parallel;
 mod solution;
-mod stop;
-mod tracker;
 
-pub use history::History;
+pub use observe::{Cancel, Flow, Progress};
 pub use parallel::Workers;
 pub use solution::Solution;
-pub use stop::{Cancel, Flow, StopReason};
-pub use tracker::Progress;
 
 use crate::error::{Error, Result};
-use crate::optimizers::{Algorithm, Candidate, Optimizer};
-use crate::outcome::Outcome;
+use crate::optimizers::{Algorithm, Optimizer};
+use crate::outcome::{Direction, Outcome};
+use crate::session::{Next, Order, Session, StopReason, StopRules};
 use crate::space::{Point, Space};
-use std::collections::VecDeque;
+use observe::Observer;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
-use stop::Stops;
-use tracker::{Observer, Tracker};
-
-/// Which way is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// Smaller values are better.
-    Minimize,
-    /// Larger values are better.
-    Maximize,
-}
-
-impl Direction {
-    /// An outcome as optimizers see it, who minimize.
-    fn inward(self, outcome: Outcome) -> Outcome {
-        match self {
-            Direction::Minimize => outcome,
-            Direction::Maximize => outcome.negated(),
-        }
-    }
-
-    /// A number between the user's sense and the optimizers'.
-    fn turn(self, value: f64) -> f64 {
-        match self {
-            Direction::Minimize => value,
-            Direction::Maximize => -value,
-        }
-    }
-}
+use std::time::{Duration, Instant};
 
 /// Starts a run that minimizes over a space.
 ///
@@ -109,7 +77,9 @@ pub struct Run<'o> {
     optimizer: Option<Box<dyn Optimizer>>,
     starts: Vec<Vec<f64>>,
     known: Vec<(Vec<f64>, Outcome)>,
-    stops: Stops,
+    rules: StopRules,
+    retries: u32,
+    cancel: Option<Cancel>,
     observers: Vec<Observer<'o>>,
 }
 
@@ -123,12 +93,14 @@ impl<'o> Run<'o> {
             optimizer: None,
             starts: Vec::new(),
             known: Vec::new(),
-            stops: Stops::default(),
+            rules: StopRules::default(),
+            retries: 0,
+            cancel: None,
             observers: Vec::new(),
         }
     }
 
-    /// The algorithm; RACE-CARS if not given.
+    /// The algorithm; [`auto`](crate::portfolio::auto) if not given.
     pub fn algorithm(mut self, algorithm: Algorithm) -> Self {
         self.algorithm = algorithm;
         self
@@ -140,7 +112,7 @@ impl<'o> Run<'o> {
         self
     }
 
-    /// Goes on with an optimizer that has been used before, such as [`Solution::optimizer`] or one
+    /// Continues with an optimizer that has been used before, such as [`Solution::optimizer`] or one
     /// that [`load`](crate::load) restored, instead of making one.
     pub fn optimizer(mut self, optimizer: Box<dyn Optimizer>) -> Self {
         self.optimizer = Some(optimizer);
@@ -149,31 +121,41 @@ impl<'o> Run<'o> {
 
     /// Stop after this many evaluations. The algorithm plans with it.
     pub fn budget(mut self, evaluations: u64) -> Self {
-        self.stops.evaluations = Some(evaluations);
+        self.rules.evaluations = Some(evaluations);
         self
     }
 
     /// Stop when this much time has passed; evaluations under way are waited for.
     pub fn time_limit(mut self, limit: Duration) -> Self {
-        self.stops.time = Some(limit);
+        self.rules.time = Some(limit);
         self
     }
 
-    /// Stop when a value is at least as good as this.
+    /// Stop when the best value is at least as good as this. Where the objective is known to be noisy, a
+    /// lucky value does not count: see [`StopRules::target`].
     pub fn target(mut self, value: f64) -> Self {
-        self.stops.target = Some(self.direction.turn(value));
+        self.rules.target = Some(value);
         self
     }
 
     /// Stop after this many evaluations without an improvement.
     pub fn patience(mut self, evaluations: u64) -> Self {
-        self.stops.patience = Some(evaluations);
+        self.rules.patience = Some(evaluations);
         self
     }
 
     /// Stop when this token is cancelled, from another thread or a signal handler.
     pub fn cancel(mut self, cancel: &Cancel) -> Self {
-        self.stops.cancel = Some(cancel.clone());
+        self.cancel = Some(cancel.clone());
+        self
+    }
+
+    /// Evaluate a point again, up to this many times, if its evaluation fails; the last attempt counts.
+    /// A panic and an error are tried again, NaN and infinities are not: see
+    /// [`FailureKind::is_retryable`](crate::FailureKind::is_retryable). However many attempts it takes, it
+    /// is one evaluation.
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.retries = retries;
         self
     }
 
@@ -204,13 +186,14 @@ impl<'o> Run<'o> {
     where
         O: Into<Outcome>,
     {
-        let mut desk = self.open()?;
-        while let Some(candidate) = desk.next(0) {
-            let space = desk.optimizer.space();
-            let outcome = evaluate(&mut objective, space, &candidate);
-            desk.settle(candidate, outcome)?;
+        let retries = self.retries;
+        let mut driver = self.open(Order::AsTheyCome)?;
+        while let Next::Evaluate(trial) = driver.next()? {
+            let space = driver.session.space();
+            let outcome = evaluate(&mut objective, space.view(trial.point()), retries);
+            driver.session.tell(trial, outcome)?;
         }
-        Ok(desk.close())
+        Ok(driver.close())
     }
 
     /// Runs `objective` on threads. See [`Workers`] for what is promised of the order.
@@ -222,87 +205,120 @@ impl<'o> Run<'o> {
     where
         O: Into<Outcome>,
     {
-        let mut desk = self.open()?;
-        parallel::drive(&mut desk, &objective, workers)?;
-        Ok(desk.close())
+        let (order, threads) = workers.checked()?;
+        let retries = self.retries;
+        let mut driver = self.open(order)?;
+        parallel::drive(&mut driver, &objective, threads, order, retries)?;
+        Ok(driver.close())
     }
 
-    fn open(mut self) -> Result<Desk<'o>> {
-        self.stops.check()?;
-        if !self.stops.limits_evaluations() {
-            self.stops.evaluations = Some((100 * self.space.dimension() as u64).max(1000));
-        }
-        let mut optimizer = match self.optimizer {
+    fn open(self, order: Order) -> Result<Driver<'o>> {
+        let rules = self.rules.limited(self.space.dimension());
+        let optimizer = match self.optimizer {
             Some(optimizer) if *optimizer.space() != self.space => {
-                return Err(Error::setting("the optimizer to go on with searches another space"));
+                return Err(Error::setting(
+                    "the optimizer to continue with searches another space",
+                ));
             }
             Some(optimizer) => optimizer,
-            None => self.algorithm.optimizer(&self.space, self.stops.evaluations, self.seed)?,
+            None => self.algorithm.optimizer(&self.space, rules.evaluations, self.seed)?,
         };
-        for point in &self.starts {
-            self.space.check(point)?;
+        let mut session = Session::new(optimizer, self.direction);
+        session.set_order(order)?;
+        for point in self.starts {
+            session.start(point)?;
         }
         for (point, outcome) in self.known {
-            optimizer.tell(Candidate::known(point), self.direction.inward(outcome))?;
+            session.known(point, outcome)?;
         }
-        let best = optimizer.best().map(|best| best.rank);
-        Ok(Desk {
-            tracker: Tracker::new(self.direction, self.stops, self.observers, best),
-            starts: self.starts.into_iter().map(Candidate::known).collect(),
-            optimizer,
-            direction: self.direction,
-        })
+        session.set_rules(rules)?;
+        if !self.observers.is_empty() {
+            session.watch();
+        }
+        let (cancel, observers, started) = (self.cancel, self.observers, Instant::now());
+        Ok(Driver { session, cancel, observers, started })
     }
 }
 
-/// Where candidates are handed out and outcomes come in: the part of a run that does not care how
-/// candidates are evaluated.
-struct Desk<'o> {
-    optimizer: Box<dyn Optimizer>,
-    tracker: Tracker<'o>,
-    starts: VecDeque<Candidate>,
-    direction: Direction,
+impl fmt::Debug for Run<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("direction", &self.direction)
+            .field("algorithm", &self.algorithm)
+            .field("seed", &self.seed)
+            .field("rules", &self.rules)
+            .field("retries", &self.retries)
+            .finish_non_exhaustive()
+    }
 }
 
-impl Desk<'_> {
-    /// The next candidate to evaluate while `out` others are being evaluated, or `None` if the run
-    /// is to stop.
-    fn next(&mut self, out: u64) -> Option<Candidate> {
-        if !self.tracker.may_ask(out) {
-            return None;
+/// A session with a clock, observers and a token to stop it.
+struct Driver<'o> {
+    session: Session,
+    cancel: Option<Cancel>,
+    observers: Vec<Observer<'o>>,
+    started: Instant,
+}
+
+impl Driver<'_> {
+    /// What to do next; never [`Next::Told`], which is between the session and the observers.
+    #[inline]
+    fn next(&mut self) -> Result<Next> {
+        loop {
+            if self.cancel.as_ref().is_some_and(Cancel::is_cancelled) {
+                self.session.stop(StopReason::Interrupted);
+            }
+            // Looking at the clock takes a good part of a step.
+            let elapsed = match self.session.rules().time {
+                Some(_) => self.started.elapsed(),
+                None => Duration::ZERO,
+            };
+            match self.session.next(elapsed)? {
+                Next::Told => self.show(),
+                next => return Ok(next),
+            }
         }
-        let candidate = self.starts.pop_front().or_else(|| self.optimizer.ask());
-        if candidate.is_none() {
-            self.tracker.stop(StopReason::Exhausted);
-        }
-        candidate
     }
 
-    fn settle(&mut self, candidate: Candidate, outcome: Outcome) -> Result<()> {
-        let point = self.optimizer.space().view(candidate.point());
-        self.tracker.record(point, &outcome);
-        self.optimizer.tell(candidate, self.direction.inward(outcome))
+    fn show(&mut self) {
+        let Some(progress) = Progress::of(&self.session, self.started) else { return };
+        let mut wants_stop = false;
+        for observer in &mut self.observers {
+            wants_stop |= observer(&progress) == Flow::Stop;
+        }
+        if wants_stop {
+            self.session.stop(StopReason::Observer);
+        }
     }
 
     fn close(self) -> Solution {
-        Solution::new(self.direction, self.optimizer, self.tracker)
+        // A run ends with the session, which then has its reason.
+        let stop = self.session.stop_reason().unwrap_or(StopReason::WorkersLost);
+        let elapsed = self.started.elapsed();
+        Solution::new(self.session, stop, elapsed)
     }
 }
 
-/// Evaluates a candidate; a panic is a failed evaluation.
+/// Evaluates a point, again if it fails and that is allowed; a panic is a failed evaluation.
 fn evaluate<O: Into<Outcome>>(
     objective: &mut impl FnMut(Point<'_>) -> O,
-    space: &Space,
-    candidate: &Candidate,
+    point: Point<'_>,
+    retries: u32,
 ) -> Outcome {
-    let point = space.view(candidate.point());
-    match catch_unwind(AssertUnwindSafe(|| objective(point).into())) {
-        Ok(Outcome::Value(value)) => Outcome::from(value),
-        Ok(outcome) => outcome,
-        Err(panic) => {
-            let text = (panic.downcast_ref::<&str>().copied())
-                .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-            Outcome::failed(format!("the objective panicked: {}", text.unwrap_or("no message")))
+    let mut attempts = 0;
+    loop {
+        let outcome = match catch_unwind(AssertUnwindSafe(|| objective(point).into())) {
+            Ok(outcome) => outcome,
+            Err(panic) => {
+                let text = (panic.downcast_ref::<&str>().copied())
+                    .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+                let text = text.unwrap_or("no message");
+                Outcome::failed(format!("the objective panicked: {text}"))
+            }
+        };
+        if attempts == retries || !outcome.is_retryable() {
+            return outcome;
         }
+        attempts += 1;
     }
 }

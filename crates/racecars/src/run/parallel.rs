@@ -1,11 +1,10 @@
-//! Evaluation on threads: one thread keeps the optimizer, the others evaluate.
+//! Evaluation on threads: one thread keeps the session, the others evaluate.
 
-use super::{Desk, evaluate};
+use super::{Driver, evaluate};
 use crate::error::{Error, Result};
-use crate::optimizers::Candidate;
 use crate::outcome::Outcome;
+use crate::session::{Next, Order, Trial};
 use crate::space::Point;
-use std::collections::BTreeMap;
 
 /// How a run is spread over threads.
 ///
@@ -53,39 +52,47 @@ impl Workers {
     pub fn deterministic(threads: usize) -> Self {
         Workers::Deterministic { threads, lookahead: Workers::LOOKAHEAD }
     }
+
+    /// The order of tells and the number of threads, if both make sense.
+    pub(super) fn checked(self) -> Result<(Order, usize)> {
+        let (order, threads) = match self {
+            Workers::Asynchronous(threads) => (Order::AsTheyCome, threads),
+            Workers::Deterministic { threads, lookahead } => {
+                (Order::InOrder { lookahead: lookahead as u64 }, threads.min(lookahead.max(1)))
+            }
+        };
+        match threads {
+            0 => Err(Error::setting("0 worker threads; at least 1 is needed")),
+            _ => Ok((order, threads)),
+        }
+    }
 }
 
-/// Runs `desk` to its end, with the objective on other threads.
-pub(super) fn drive<F, O>(desk: &mut Desk<'_>, objective: &F, workers: Workers) -> Result<()>
+/// Runs to the end, with the objective on other threads.
+pub(super) fn drive<F, O>(
+    driver: &mut Driver<'_>,
+    objective: &F,
+    threads: usize,
+    order: Order,
+    retries: u32,
+) -> Result<()>
 where
     F: Fn(Point<'_>) -> O + Sync,
     O: Into<Outcome>,
 {
-    let (threads, window, is_ordered) = match workers {
-        Workers::Asynchronous(threads) => (threads, threads, false),
-        Workers::Deterministic { threads, lookahead } => {
-            if lookahead == 0 {
-                return Err(Error::setting("a lookahead of 0; at least 1 is needed"));
-            }
-            (threads.min(lookahead), lookahead, true)
-        }
-    };
-    if threads == 0 {
-        return Err(Error::setting("0 worker threads; at least 1 is needed"));
-    }
-    let space = desk.optimizer.space().clone();
-    // Candidates travel with their number in the order asked.
-    let (to_workers, candidates) = crossbeam_channel::unbounded::<(u64, Candidate)>();
-    let (from_workers, outcomes) = crossbeam_channel::unbounded::<(u64, Candidate, Outcome)>();
+    let space = driver.session.space().clone();
+    let (to_workers, trials) = crossbeam_channel::unbounded::<Trial>();
+    let (from_workers, outcomes) = crossbeam_channel::unbounded::<(Trial, Outcome)>();
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            let (candidates, from_workers) = (candidates.clone(), from_workers.clone());
+            let (trials, from_workers) = (trials.clone(), from_workers.clone());
             let space = &space;
             scope.spawn(move || {
-                while let Ok((number, candidate)) = candidates.recv() {
+                while let Ok(trial) = trials.recv() {
+                    let point = space.view(trial.point());
                     let outcome =
-                        evaluate(&mut |point: Point<'_>| objective(point), space, &candidate);
-                    if from_workers.send((number, candidate, outcome)).is_err() {
+                        evaluate(&mut |point: Point<'_>| objective(point), point, retries);
+                    if from_workers.send((trial, outcome)).is_err() {
                         return;
                     }
                 }
@@ -94,32 +101,18 @@ where
         // When this thread leaves, the workers' queue closes and they end.
         let to_workers = to_workers;
         drop(from_workers);
-        let (mut asked, mut told) = (0, 0);
-        let mut early: BTreeMap<u64, (Candidate, Outcome)> = BTreeMap::new();
         loop {
-            while asked - told < window as u64 {
-                let Some(candidate) = desk.next(asked - told) else { break };
-                if to_workers.send((asked, candidate)).is_err() {
-                    break;
+            // In order, the session itself limits what is out.
+            let is_full = order == Order::AsTheyCome && driver.session.out() >= threads as u64;
+            match if is_full { Next::Wait } else { driver.next()? } {
+                // The receiving end is in this scope, too.
+                Next::Evaluate(trial) => drop(to_workers.send(trial)),
+                Next::Wait => {
+                    let Ok((trial, outcome)) = outcomes.recv() else { return Ok(()) };
+                    driver.session.tell(trial, outcome)?;
                 }
-                asked += 1;
+                Next::Told | Next::Stop(_) => return Ok(()),
             }
-            if asked == told {
-                return Ok(());
-            }
-            let (candidate, outcome) = match early.remove(&told) {
-                Some(done) => done,
-                None => {
-                    let Ok((number, candidate, outcome)) = outcomes.recv() else { return Ok(()) };
-                    if is_ordered && number != told {
-                        early.insert(number, (candidate, outcome));
-                        continue;
-                    }
-                    (candidate, outcome)
-                }
-            };
-            desk.settle(candidate, outcome)?;
-            told += 1;
         }
     })
 }

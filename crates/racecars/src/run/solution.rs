@@ -1,87 +1,69 @@
-//! What comes out of a run.
+//! The result of a run.
 
-use super::Direction;
-use super::history::History;
-use super::stop::StopReason;
-use super::tracker::Tracker;
 use crate::optimizers::{Optimizer, Portfolio};
+use crate::session::{History, Session, StopReason};
 use crate::space::Point;
 use std::fmt;
 use std::time::Duration;
 
 /// The result of a run: the best point, what it cost, and why the run stopped.
 pub struct Solution {
-    direction: Direction,
-    optimizer: Box<dyn Optimizer>,
-    evaluations: u64,
-    failures: u64,
-    infeasible: u64,
-    first_error: Option<String>,
-    history: History,
+    session: Session,
     stop: StopReason,
     elapsed: Duration,
 }
 
 impl Solution {
-    pub(super) fn new(
-        direction: Direction,
-        optimizer: Box<dyn Optimizer>,
-        tracker: Tracker<'_>,
-    ) -> Self {
-        Solution {
-            direction,
-            optimizer,
-            elapsed: tracker.elapsed(),
-            evaluations: tracker.evaluations,
-            failures: tracker.failures,
-            infeasible: tracker.infeasible,
-            first_error: tracker.first_error,
-            history: tracker.history,
-            // A run ends by not handing out another candidate, which sets the reason.
-            stop: tracker.reason.unwrap_or(StopReason::Evaluations),
-        }
+    pub(super) fn new(session: Session, stop: StopReason, elapsed: Duration) -> Self {
+        Solution { session, stop, elapsed }
     }
 
-    /// The best value, `None` if no evaluation gave one.
+    /// The best value, `None` if no evaluation gave one. Where the objective is known to be noisy, a
+    /// mean: see [`Solution::best_evaluations`].
     pub fn value(&self) -> Option<f64> {
-        let value = self.optimizer.best()?.rank.value()?;
-        Some(self.direction.turn(value))
+        self.session.value()
     }
 
     /// The best point; the least infeasible one if none is feasible, and `None` if all evaluations
     /// failed.
     pub fn point(&self) -> Option<Point<'_>> {
-        self.optimizer.best_point()
+        self.session.point()
     }
 
-    /// The evaluations done.
+    /// The number of evaluations that the best value is the mean of: 1, unless the objective is known
+    /// to be noisy and the point was evaluated again; 0 if there is no best.
+    pub fn best_evaluations(&self) -> u64 {
+        self.session.best_evaluations()
+    }
+
+    /// The number of evaluations.
     pub fn evaluations(&self) -> u64 {
-        self.evaluations
+        self.session.counts().evaluations
     }
 
-    /// How many evaluations failed or timed out.
+    /// How many evaluations failed.
     pub fn failures(&self) -> u64 {
-        self.failures
+        self.session.counts().failures
     }
 
     /// How many evaluations were of infeasible points.
     pub fn infeasible(&self) -> u64 {
-        self.infeasible
+        self.session.counts().infeasible
     }
 
     /// The first failure: where it happened, and why.
     pub fn first_error(&self) -> Option<&str> {
-        self.first_error.as_deref()
+        self.session.first_error()
     }
 
     /// Whether there were evaluations and all of them failed.
     pub fn is_all_failed(&self) -> bool {
-        self.evaluations > 0 && self.failures == self.evaluations
+        self.evaluations() > 0 && self.failures() == self.evaluations()
     }
 
     /// How the best value improved.
     pub fn history(&self) -> &History {
-        &self.history
+        self.session.history()
     }
 
     /// Why the run stopped.
@@ -96,33 +78,33 @@ impl Solution {
 
     /// What a portfolio of algorithms did, and why; `None` for a single algorithm.
     pub fn portfolio(&self) -> Option<Portfolio> {
-        Some(self.optimizer.portfolio()?.map_values(|best| self.direction.turn(best)))
+        self.session.portfolio()
     }
 
-    /// The optimizer as the run left it, to save, to go on with by hand, or to hand to
+    /// The optimizer as the run left it, to save, to use in a loop of your own, or for
     /// [`Run::optimizer`](super::Run::optimizer).
     pub fn optimizer(&self) -> &dyn Optimizer {
-        &*self.optimizer
+        self.session.optimizer()
     }
 
     /// The optimizer, owned.
     pub fn into_optimizer(self) -> Box<dyn Optimizer> {
-        self.optimizer
+        self.session.into_optimizer()
     }
 }
 
 impl fmt::Display for Solution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Solution { evaluations, stop, .. } = self;
         match (self.value(), self.point()) {
             (Some(value), Some(point)) => writeln!(f, "best value {value} at {point}")?,
             (None, Some(point)) => writeln!(f, "no feasible point; least infeasible: {point}")?,
             _ if self.is_all_failed() => writeln!(f, "every evaluation failed")?,
             _ => writeln!(f, "nothing was evaluated")?,
         }
+        let (evaluations, stop) = (self.evaluations(), self.stop);
         write!(f, "{evaluations} evaluations in {:.2?}; {stop}", self.elapsed)?;
-        if let Some(error) = &self.first_error {
-            write!(f, "\n{} failed, first: {error}", self.failures)?;
+        if let Some(error) = self.first_error() {
+            write!(f, "\n{} failed, first: {error}", self.failures())?;
         }
         Ok(())
     }

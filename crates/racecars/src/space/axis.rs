@@ -1,4 +1,4 @@
-//! One encoded coordinate: what an optimizer sees of a [`Domain`](super::Domain).
+//! One encoded coordinate: a [`Domain`](super::Domain) as optimizers see it.
 
 use crate::random::Random;
 
@@ -13,11 +13,11 @@ pub enum Axis {
         /// The greatest number.
         high: f64,
     },
-    /// The indices `0..=last`, neighbours alike.
+    /// The indices `0..=last`, in an order.
     Ordered {
         /// The greatest index.
         last: f64,
-        /// On a log scale, the integer that index 0 stands for.
+        /// On a log scale, the integer at index 0.
         log_from: Option<f64>,
     },
     /// The indices `0..=last`, without an order.
@@ -37,7 +37,13 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// What two intervals share, if anything.
+    /// Whether `x` is inside, bounds included.
+    #[inline]
+    pub fn contains(self, x: f64) -> bool {
+        self.low <= x && x <= self.high
+    }
+
+    /// The intersection of two intervals; `None` if it is empty.
     #[inline]
     pub fn intersection(self, other: Interval) -> Option<Interval> {
         let shared = Interval { low: self.low.max(other.low), high: self.high.min(other.high) };
@@ -73,7 +79,7 @@ impl Axis {
         }
     }
 
-    /// The number of values, or `None` where there is a continuum.
+    /// The number of values; `None` for a continuous axis.
     #[inline]
     pub fn count(self) -> Option<u64> {
         match self {
@@ -82,7 +88,7 @@ impl Axis {
         }
     }
 
-    /// Whether `code` encodes a value of this axis.
+    /// Whether `code` is an encoded value of this axis.
     #[inline]
     pub fn contains(self, code: f64) -> bool {
         let Interval { low, high } = self.extent();
@@ -90,39 +96,39 @@ impl Axis {
         low <= code && code <= high && is_whole
     }
 
-    /// A uniform draw; on a log scale, uniform in the logarithm.
+    /// Draws a value uniformly; on a log scale, uniformly in the logarithm.
     #[inline]
     pub fn draw(self, random: &mut Random) -> f64 {
         self.draw_within(self.extent(), random)
     }
 
-    /// The value at `share` (0 to 1) of the way along this axis, such that even shares make uniform
+    /// The value at a relative position from 0 to 1 along this axis. Uniform positions give uniform
     /// draws.
     #[inline]
-    pub(crate) fn at(self, share: f64) -> f64 {
+    pub(crate) fn at(self, position: f64) -> f64 {
         match self {
             Axis::Continuous { low, high } => {
                 // Halving first keeps the widest finite ranges from overflowing.
-                (low + 2.0 * share * (0.5 * high - 0.5 * low)).clamp(low, high)
+                (low + 2.0 * position * (0.5 * high - 0.5 * low)).clamp(low, high)
             }
             Axis::Ordered { last, log_from: Some(from) } => {
                 let (low, high) = ((from - 0.5).ln(), (from + last + 0.5).ln());
-                ((low + share * (high - low)).exp().round() - from).clamp(0.0, last)
+                ((low + position * (high - low)).exp().round() - from).clamp(0.0, last)
             }
             Axis::Ordered { last, .. } | Axis::Unordered { last } => {
-                (share * (last + 1.0)).floor().min(last)
+                (position * (last + 1.0)).floor().min(last)
             }
         }
     }
 
-    /// A uniform draw from an interval inside this axis.
+    /// Draws a value uniformly from an interval inside this axis.
     #[inline]
     pub fn draw_within(self, interval: Interval, random: &mut Random) -> f64 {
         let Interval { low, high } = interval;
         match self {
             Axis::Continuous { .. } => random.between(low, high),
             Axis::Ordered { log_from: Some(from), .. } => {
-                // Each integer owns half a step on either side, as if a continuous draw were rounded.
+                // Each integer covers half a step on either side, like a rounded continuous draw.
                 let t = random.between((from + low - 0.5).ln(), (from + high + 0.5).ln());
                 (t.exp().round() - from).clamp(low, high)
             }
@@ -132,9 +138,9 @@ impl Axis {
         }
     }
 
-    /// The part of this axis within `fraction` of its length, centred on `center`:
-    /// `[center - fraction |axis| / 2, center + fraction |axis| / 2]`, where the length of an
-    /// ordered axis is its number of values. The centre is always inside.
+    /// The interval of `fraction` times the length of this axis around `center`:
+    /// `[center - fraction |axis| / 2, center + fraction |axis| / 2]`, cut off at the ends of the axis.
+    /// The length of an ordered axis is its number of values. The interval contains the centre.
     #[inline]
     pub fn around(self, center: f64, fraction: f64) -> Interval {
         let extent = self.extent();
@@ -154,7 +160,15 @@ impl Axis {
                 ((center - half).ceil(), (center + half).floor())
             }
         };
-        Interval { low: low.min(center).max(extent.low), high: high.max(center).min(extent.high) }
+        let around = Interval {
+            low: low.min(center).max(extent.low),
+            high: high.max(center).min(extent.high),
+        };
+        debug_assert!(
+            around.contains(center) || !extent.contains(center),
+            "an interval contains its centre: {center} {around:?}"
+        );
+        around
     }
 }
 
@@ -163,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn log_integers_are_drawn_evenly_by_ratio() {
+    fn log_integers_are_drawn_uniformly_in_the_logarithm() {
         let axis = Axis::log_ordered(1024, 1.0);
         let mut random = Random::new(1);
         let draws: Vec<f64> = (0..20_000).map(|_| axis.draw(&mut random) + 1.0).collect();
@@ -174,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn even_shares_take_every_value_equally_often() {
+    fn uniform_positions_reach_every_value_equally_often() {
         let mut counts = [0u32; 5];
         for i in 0..1000 {
             counts[Axis::ordered(5).at((f64::from(i) + 0.5) / 1000.0) as usize] += 1;
@@ -186,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shrunken_interval_holds_its_centre_and_stays_inside() {
+    fn an_interval_around_a_centre_contains_it_and_stays_inside_the_axis() {
         let mut random = Random::new(2);
         for axis in [Axis::continuous(-3.0, 8.0), Axis::ordered(7), Axis::log_ordered(100, 3.0)] {
             for _ in 0..1000 {

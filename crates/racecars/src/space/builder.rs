@@ -1,64 +1,72 @@
-//! Building a space in code, and the checks that every space passes.
+//! The builder of spaces, and the checks that every space passes.
 
 use super::{Domain, Entry, MAX_DIMENSION, Space, Value};
 use crate::error::{Error, Result};
 use std::collections::HashSet;
 
-/// Builds a [`Space`], coordinate by coordinate; [`SpaceBuilder::build`] checks them all.
+/// Builds a [`Space`] coordinate by coordinate. [`SpaceBuilder::build`] checks all of them.
 #[derive(Debug, Clone, Default)]
 pub struct SpaceBuilder {
-    coordinates: Vec<(String, Option<usize>, Domain)>,
+    coordinates: Vec<NamedDomain>,
+}
+
+#[derive(Debug, Clone)]
+struct NamedDomain {
+    name: String,
+    /// The length of an array; `None` for a single coordinate.
+    count: Option<usize>,
+    domain: Domain,
 }
 
 impl SpaceBuilder {
-    /// A single coordinate.
+    /// Adds a single coordinate.
     pub fn coordinate(mut self, name: impl Into<String>, domain: Domain) -> Self {
-        self.coordinates.push((name.into(), None, domain));
+        self.coordinates.push(NamedDomain { name: name.into(), count: None, domain });
         self
     }
 
-    /// `count` coordinates under one name, all of the same domain.
+    /// Adds an array of `count` coordinates under one name, all with the same domain.
     pub fn array(mut self, name: impl Into<String>, count: usize, domain: Domain) -> Self {
-        self.coordinates.push((name.into(), Some(count), domain));
+        self.coordinates.push(NamedDomain { name: name.into(), count: Some(count), domain });
         self
     }
 
-    /// Every number from `low` to `high`.
+    /// Adds a real from `low` to `high`.
     pub fn real(self, name: impl Into<String>, low: f64, high: f64) -> Self {
         self.coordinate(name, Domain::real(low, high))
     }
 
-    /// `count` numbers, each from `low` to `high`.
+    /// Adds an array of `count` reals from `low` to `high`.
     pub fn reals(self, name: impl Into<String>, count: usize, low: f64, high: f64) -> Self {
         self.array(name, count, Domain::real(low, high))
     }
 
-    /// Every number from `low` to `high`, measured by ratios.
+    /// Adds a real from `low` to `high` on a log scale.
     pub fn log_real(self, name: impl Into<String>, low: f64, high: f64) -> Self {
         self.coordinate(name, Domain::log_real(low, high))
     }
 
-    /// Every integer from `low` to `high`.
+    /// Adds an integer from `low` to `high`.
     pub fn integer(self, name: impl Into<String>, low: i64, high: i64) -> Self {
         self.coordinate(name, Domain::integer(low, high))
     }
 
-    /// `count` integers, each from `low` to `high`.
+    /// Adds an array of `count` integers from `low` to `high`.
     pub fn integers(self, name: impl Into<String>, count: usize, low: i64, high: i64) -> Self {
         self.array(name, count, Domain::integer(low, high))
     }
 
-    /// Every integer from `low` to `high`, measured by ratios.
+    /// Adds an integer from `low` to `high` on a log scale.
     pub fn log_integer(self, name: impl Into<String>, low: i64, high: i64) -> Self {
         self.coordinate(name, Domain::log_integer(low, high))
     }
 
-    /// The numbers `low, low + step, ..., high`.
+    /// Adds a number from the grid `low, low + step, ..., high`.
     pub fn grid(self, name: impl Into<String>, low: f64, high: f64, step: f64) -> Self {
         self.coordinate(name, Domain::grid(low, high, step))
     }
 
-    /// Values with an order.
+    /// Adds a choice among values with an order.
     pub fn levels<V: Into<Value>>(
         self,
         name: impl Into<String>,
@@ -67,7 +75,7 @@ impl SpaceBuilder {
         self.coordinate(name, Domain::levels(levels))
     }
 
-    /// Values without an order.
+    /// Adds a choice among values without an order.
     pub fn categorical<V: Into<Value>>(
         self,
         name: impl Into<String>,
@@ -76,12 +84,12 @@ impl SpaceBuilder {
         self.coordinate(name, Domain::categorical(choices))
     }
 
-    /// True or false.
+    /// Adds a boolean.
     pub fn boolean(self, name: impl Into<String>) -> Self {
         self.coordinate(name, Domain::Boolean)
     }
 
-    /// The space, or the first coordinate that cannot be searched.
+    /// Builds the space. The error names the first coordinate that cannot be searched.
     pub fn build(self) -> Result<Space> {
         if self.coordinates.is_empty() {
             return Err(Error::space("the space has no coordinates"));
@@ -89,7 +97,7 @@ impl SpaceBuilder {
         let mut names = HashSet::with_capacity(self.coordinates.len());
         let mut entries = Vec::with_capacity(self.coordinates.len());
         let mut dimension = 0usize;
-        for (name, count, domain) in self.coordinates {
+        for NamedDomain { name, count, domain } in self.coordinates {
             if name.is_empty() {
                 return Err(Error::space(format!(
                     "coordinate {} has an empty name",
@@ -109,7 +117,7 @@ impl SpaceBuilder {
             dimension = dimension.saturating_add(count.unwrap_or(1));
             if dimension > MAX_DIMENSION {
                 return Err(Error::space(format!(
-                    "coordinate `{name}`: with it the space has {dimension} coordinates; \
+                    "coordinate `{name}`: the space has {dimension} coordinates up to here; \
                      at most {MAX_DIMENSION} are allowed"
                 )));
             }

@@ -1,24 +1,25 @@
-//! What one coordinate may take, in the user's own terms, and its encoding as one `f64`:
-//! a real is itself (its logarithm on a log scale), everything discrete is the index of its value.
+//! The values that one coordinate can have, and their encoding as one `f64`: a real is itself (its
+//! logarithm on a log scale), a discrete value is its index.
 
 use super::axis::Axis;
 use super::value::Value;
 use crate::error::{Error, Result};
 
-/// The largest magnitude of an integer that `f64` carries exactly.
+/// The largest magnitude up to which `f64` represents all integers exactly.
 const MAX_INTEGER: i64 = 1 << 53;
 
-/// How a range is measured: by differences, or by ratios.
+/// The scale of a range: linear or logarithmic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Scale {
-    /// Equal differences count the same.
+    /// Distances are differences.
     #[default]
     Linear,
-    /// Equal ratios count the same; the range must be positive.
+    /// Distances are ratios. The range must be positive.
     Log,
 }
 
-/// What a coordinate may take.
+/// The values that a coordinate can have.
 ///
 /// ```
 /// use racecars::{Domain, Space};
@@ -33,22 +34,22 @@ pub enum Scale {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Domain {
-    /// Every number of a range.
+    /// All numbers of a range.
     Real {
         /// The least value.
         low: f64,
         /// The greatest value.
         high: f64,
-        /// How the range is measured.
+        /// The scale of the range.
         scale: Scale,
     },
-    /// Every integer of a range.
+    /// All integers of a range.
     Integer {
         /// The least value.
         low: i64,
         /// The greatest value.
         high: i64,
-        /// How the range is measured.
+        /// The scale of the range.
         scale: Scale,
     },
     /// The numbers `low, low + step, ..., high`.
@@ -57,10 +58,10 @@ pub enum Domain {
         low: f64,
         /// The greatest value.
         high: f64,
-        /// The distance of two neighbours.
+        /// The distance between neighbours.
         step: f64,
     },
-    /// Values with an order: neighbours are alike.
+    /// Values with an order. Neighbours are similar.
     Levels(Vec<Value>),
     /// Values without an order.
     Categorical(Vec<Value>),
@@ -69,25 +70,25 @@ pub enum Domain {
 }
 
 impl Domain {
-    /// Every number from `low` to `high`.
+    /// All numbers from `low` to `high`.
     pub fn real(low: f64, high: f64) -> Self {
         let scale = Scale::Linear;
         Domain::Real { low, high, scale }
     }
 
-    /// Every number from `low` to `high`, measured by ratios.
+    /// All numbers from `low` to `high`, on a log scale.
     pub fn log_real(low: f64, high: f64) -> Self {
         let scale = Scale::Log;
         Domain::Real { low, high, scale }
     }
 
-    /// Every integer from `low` to `high`.
+    /// All integers from `low` to `high`.
     pub fn integer(low: i64, high: i64) -> Self {
         let scale = Scale::Linear;
         Domain::Integer { low, high, scale }
     }
 
-    /// Every integer from `low` to `high`, measured by ratios.
+    /// All integers from `low` to `high`, on a log scale.
     pub fn log_integer(low: i64, high: i64) -> Self {
         let scale = Scale::Log;
         Domain::Integer { low, high, scale }
@@ -108,7 +109,7 @@ impl Domain {
         Domain::Categorical(choices.into_iter().map(Into::into).collect())
     }
 
-    /// The name of this kind of domain, as the file format spells it.
+    /// The name of this kind of domain in the file format.
     pub fn kind(&self) -> &'static str {
         match self {
             Domain::Real { .. } => "real",
@@ -120,7 +121,8 @@ impl Domain {
         }
     }
 
-    /// The encoded coordinate, or why this domain cannot be searched. `name` is for the message.
+    /// The encoded coordinate. The error says why this domain cannot be searched; `name` is the
+    /// coordinate's name in the message.
     pub(super) fn axis(&self, name: &str) -> Result<Axis> {
         let refuse = |what: String| Err(Error::space(format!("coordinate `{name}`: {what}")));
         match self {
@@ -129,7 +131,7 @@ impl Domain {
                 match scale {
                     Scale::Linear => Ok(Axis::continuous(*low, *high)),
                     Scale::Log if *low <= 0.0 => {
-                        refuse(format!("low {low} is not positive, as a log scale needs"))
+                        refuse(format!("low {low} is not positive, as a log scale requires"))
                     }
                     Scale::Log => Ok(Axis::continuous(low.ln(), high.ln())),
                 }
@@ -140,18 +142,18 @@ impl Domain {
                 }
                 if low.unsigned_abs().max(high.unsigned_abs()) > MAX_INTEGER.unsigned_abs() {
                     return refuse(format!(
-                        "{low}..{high} leaves the integers up to 2^53 in magnitude"
+                        "{low}..{high} is not within the integers up to 2^53 in magnitude"
                     ));
                 }
-                // Codes are distances from `low`, which must be exact too.
+                // Codes are distances from `low`, which must be exact as well.
                 if high.abs_diff(*low) > MAX_INTEGER.unsigned_abs() {
-                    return refuse(format!("{low}..{high} is over 2^53 long"));
+                    return refuse(format!("{low}..{high} is longer than 2^53"));
                 }
                 let count = high.abs_diff(*low) + 1;
                 match scale {
                     Scale::Linear => Ok(Axis::ordered(count)),
                     Scale::Log if *low < 1 => {
-                        refuse(format!("low {low} is not positive, as a log scale needs"))
+                        refuse(format!("low {low} is not positive, as a log scale requires"))
                     }
                     Scale::Log => Ok(Axis::log_ordered(count, *low as f64)),
                 }
@@ -164,11 +166,13 @@ impl Domain {
                 let steps = (high - low) / step;
                 if *step < 4.0 * f64::EPSILON * low.abs().max(high.abs()) {
                     return refuse(format!(
-                        "step {step} is lost in rounding beside numbers as large as {low}..{high}"
+                        "step {step} is below the rounding of numbers as large as {low}..{high}"
                     ));
                 }
                 if steps > MAX_INTEGER as f64 {
-                    return refuse(format!("step {step} cuts {low}..{high} into over 2^53 values"));
+                    return refuse(format!(
+                        "step {step} divides {low}..{high} into more than 2^53 values"
+                    ));
                 }
                 if (steps - steps.round()).abs() > 1e-9 * steps.max(1.0) || steps.round() < 1.0 {
                     return refuse(format!(
@@ -189,14 +193,14 @@ impl Domain {
         }
     }
 
-    /// The value that an encoded coordinate stands for.
+    /// Decodes a value.
     pub(super) fn decode(&self, code: f64) -> Value {
         match self {
             Domain::Real { low, high, scale } => Value::Real(match scale {
                 Scale::Linear => code,
                 Scale::Log => code.exp().clamp(*low, *high),
             }),
-            // The index is at most 2^53 above a low of at least -2^53: exact in i64.
+            // Exact in i64: the index is at most 2^53, and `low` is at least -2^53.
             Domain::Integer { low, high, .. } => {
                 Value::Integer(low.saturating_add(code as i64).min(*high))
             }
@@ -208,13 +212,13 @@ impl Domain {
         }
     }
 
-    /// The encoding of a value, or what is allowed instead.
+    /// Encodes a value. The error says what is allowed.
     pub(super) fn encode(&self, value: &Value) -> Result<f64, String> {
         match self {
             Domain::Real { low, high, scale } => {
-                let x = value.as_real().ok_or_else(|| self.wants(value))?;
+                let x = value.as_real().ok_or_else(|| self.refusal(value))?;
                 if !(*low..=*high).contains(&x) {
-                    return Err(self.wants(value));
+                    return Err(self.refusal(value));
                 }
                 Ok(match scale {
                     Scale::Linear => x,
@@ -223,32 +227,32 @@ impl Domain {
             }
             Domain::Integer { low, high, .. } => match value.as_integer() {
                 Some(i) if (*low..=*high).contains(&i) => Ok(i.abs_diff(*low) as f64),
-                _ => Err(self.wants(value)),
+                _ => Err(self.refusal(value)),
             },
             Domain::Grid { low, high, step } => {
-                let x = value.as_real().ok_or_else(|| self.wants(value))?;
+                let x = value.as_real().ok_or_else(|| self.refusal(value))?;
                 let index = ((x - low) / step).round();
                 let near = (grid_value(*low, *high, *step, index) - x).abs() <= 1e-6 * step;
                 let inside = (0.0..=((high - low) / step).round()).contains(&index);
-                if near && inside { Ok(index) } else { Err(self.wants(value)) }
+                if near && inside { Ok(index) } else { Err(self.refusal(value)) }
             }
             Domain::Levels(values) | Domain::Categorical(values) => (values.iter())
                 .position(|v| v.is_same(value))
                 .map(|index| index as f64)
-                .ok_or_else(|| self.wants(value)),
+                .ok_or_else(|| self.refusal(value)),
             Domain::Boolean => match value {
                 Value::Boolean(b) => Ok(f64::from(u8::from(*b))),
-                _ => Err(self.wants(value)),
+                _ => Err(self.refusal(value)),
             },
         }
     }
 
-    /// Whether encoded and decoded coordinates are the same numbers.
+    /// Whether a value is encoded as itself.
     pub(super) fn is_plain(&self) -> bool {
         matches!(self, Domain::Real { scale: Scale::Linear, .. })
     }
 
-    fn wants(&self, got: &Value) -> String {
+    fn refusal(&self, got: &Value) -> String {
         let allowed = match self {
             Domain::Real { low, high, .. } => format!("a number from {low} to {high}"),
             Domain::Integer { low, high, .. } => format!("an integer from {low} to {high}"),
@@ -268,8 +272,8 @@ impl Domain {
     }
 }
 
-/// The `index`-th number of a grid. Where the step is a unit fraction (0.1, 0.25, ...) it is
-/// computed as a quotient of integers, so that it is the decimal number that the user means.
+/// The number of a grid at this index. If the step is a unit fraction (0.1, 0.25, ...), the number is
+/// computed as a quotient of integers, so that it equals the decimal number that the user expects.
 fn grid_value(low: f64, high: f64, step: f64, index: f64) -> f64 {
     let inverse = (1.0 / step).round();
     let (first, off) = ((low * inverse).round(), low * inverse);

@@ -1,8 +1,8 @@
-//! What can be searched: coordinates, points, regions, and their encoding. Nothing else encodes.
+//! Search spaces: coordinates, points, regions, and their encoding. No other module encodes or decodes.
 //!
-//! A [`Space`] is a list of named entries, each a [`Domain`] or an array of one domain. Optimizers
-//! see a point as a flat slice of `f64`, one number per coordinate, described by its [`Axis`];
-//! users see a [`Point`], which gives typed access by name.
+//! A [`Space`] is a list of named entries. Each is a [`Domain`] or an array of one domain. Optimizers
+//! see a point as a flat slice of `f64`, one number per coordinate, described by its [`Axis`]. Users see
+//! a [`Point`], which gives typed access by name.
 
 mod axis;
 mod builder;
@@ -18,7 +18,7 @@ pub use axis::{Axis, Interval};
 pub use builder::SpaceBuilder;
 pub use domain::{Domain, Scale};
 pub use point::Point;
-pub(crate) use region::Region;
+pub(crate) use region::SearchRegion;
 pub(crate) use seen::Seen;
 pub use value::{Value, Values};
 
@@ -29,7 +29,7 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-/// The most coordinates that a space may have: a point of so many takes one gigabyte.
+/// The largest dimension of a space. Such a point takes one gigabyte.
 pub const MAX_DIMENSION: usize = 1 << 27;
 
 /// A search space: named coordinates and arrays of coordinates. Cheap to clone.
@@ -80,13 +80,13 @@ pub const MAX_DIMENSION: usize = 1 << 27;
 /// ```
 #[derive(Clone)]
 pub struct Space {
-    inner: Arc<Inner>,
+    inner: Arc<SpaceData>,
 }
 
-struct Inner {
+struct SpaceData {
     entries: Vec<Entry>,
     dimension: usize,
-    /// The entry of each coordinate; empty where there is only one entry.
+    /// The index of each coordinate's entry; empty if there is only one entry.
     entry_of: Vec<u32>,
     by_name: HashMap<String, usize>,
     cardinality: Cardinality,
@@ -94,14 +94,14 @@ struct Inner {
     fingerprint: u64,
 }
 
-/// One name of a space, with what its coordinates may take.
+/// A named coordinate of a space, or a named array of coordinates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     name: String,
     domain: Domain,
     axis: Axis,
     offset: usize,
-    /// `None` for a single coordinate, which is not the same as an array of one.
+    /// `None` for a single coordinate, which differs from an array of length 1.
     count: Option<usize>,
 }
 
@@ -111,7 +111,7 @@ impl Entry {
         &self.name
     }
 
-    /// What each coordinate may take.
+    /// The values that each coordinate can have.
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
@@ -121,24 +121,24 @@ impl Entry {
         self.count
     }
 
-    /// Where this entry's coordinates stand in a point.
+    /// The indices of this entry's coordinates in an encoded point.
     pub fn range(&self) -> std::ops::Range<usize> {
         self.offset..self.offset + self.count.unwrap_or(1)
     }
 }
 
-/// How many points a space has, and with it how points are told apart.
+/// The number of points of a space, which determines their keys.
 enum Cardinality {
-    /// Some coordinate is continuous.
+    /// At least one coordinate is continuous.
     Infinite,
-    /// Exactly so many points, which mixed-radix numbers with these place values count.
+    /// This many points. Keys are mixed-radix numbers with these place values.
     Counted { points: u64, strides: Vec<u64> },
-    /// More points than fit in 64 bits.
+    /// Discrete, with more points than fit in 64 bits.
     Countless,
 }
 
 impl Space {
-    /// Starts a space.
+    /// A builder of a space.
     pub fn builder() -> SpaceBuilder {
         SpaceBuilder::default()
     }
@@ -166,7 +166,7 @@ impl Space {
         format!("{entries:?}").hash(&mut hasher);
         let fingerprint = hasher.finish();
         Space {
-            inner: Arc::new(Inner {
+            inner: Arc::new(SpaceData {
                 entries,
                 dimension,
                 entry_of,
@@ -178,7 +178,7 @@ impl Space {
         }
     }
 
-    /// A number that equal spaces share and others hardly do, within one process.
+    /// A hash of the space, for comparisons within one process.
     #[inline]
     pub(crate) fn fingerprint(&self) -> u64 {
         self.inner.fingerprint
@@ -190,7 +190,7 @@ impl Space {
         self.inner.dimension
     }
 
-    /// The names, in order, with what they stand for.
+    /// The entries, in order.
     pub fn entries(&self) -> &[Entry] {
         &self.inner.entries
     }
@@ -220,7 +220,7 @@ impl Space {
         }
     }
 
-    /// What coordinate `index` is called: its name, with its place in brackets within an array.
+    /// The name of coordinate `index`. Coordinates of an array have their position in brackets.
     pub fn coordinate_name(&self, index: usize) -> String {
         let entry = self.entry_at(index);
         match entry.count {
@@ -229,7 +229,7 @@ impl Space {
         }
     }
 
-    /// The value that an encoded coordinate stands for.
+    /// Decodes the value of coordinate `index`.
     ///
     /// ```
     /// use racecars::{Space, Value};
@@ -243,7 +243,7 @@ impl Space {
         self.entry_at(index).domain.decode(code)
     }
 
-    /// The encoding of a value of coordinate `index`.
+    /// Encodes a value of coordinate `index`.
     pub fn encode_coordinate(&self, index: usize, value: &Value) -> Result<f64> {
         self.entry_at(index).domain.encode(value).map_err(|what| {
             Error::point(format!("coordinate `{}`: {what}", self.coordinate_name(index)))
@@ -262,8 +262,8 @@ impl Space {
         !matches!(self.inner.cardinality, Cardinality::Infinite)
     }
 
-    /// Whether a point could be drawn twice: whether any coordinate is discrete. In a space of
-    /// continuous coordinates that does not happen, and nothing is remembered to prevent it.
+    /// Whether a point could be drawn twice, which is when any coordinate is discrete. In continuous
+    /// spaces, points are not recorded to prevent repeats.
     #[inline]
     pub(crate) fn can_repeat(&self) -> bool {
         !self.is_continuous()
@@ -275,7 +275,7 @@ impl Space {
         self.inner.is_continuous
     }
 
-    /// The number of points, where it is finite and fits in 64 bits.
+    /// The number of points, if it is finite and fits in 64 bits.
     pub fn cardinality(&self) -> Option<u64> {
         match &self.inner.cardinality {
             Cardinality::Counted { points, .. } => Some(*points),
@@ -283,7 +283,7 @@ impl Space {
         }
     }
 
-    /// Fills `point`, which must have as many coordinates as the space, with a uniform draw.
+    /// Fills `point` with a uniform draw. It must have one number per coordinate.
     pub fn draw(&self, random: &mut Random, point: &mut [f64]) {
         for entry in self.entries() {
             let axis = entry.axis;
@@ -293,22 +293,24 @@ impl Space {
         }
     }
 
-    /// Fills `point` with a draw from a discrete space in which every index is as likely, on log
-    /// scales too.
+    /// Fills `point` with a draw from a discrete space in which all indices are equally likely, on log
+    /// scales as well.
+    #[expect(clippy::expect_used, reason = "see the message")]
     pub(crate) fn draw_indices(&self, random: &mut Random, point: &mut [f64]) {
         for entry in self.entries() {
-            let count = entry.axis.count().unwrap_or(1);
+            let count = entry.axis.count().expect("the space is discrete");
             for x in &mut point[entry.range()] {
                 *x = random.below(count) as f64;
             }
         }
     }
 
-    /// Refuses an encoded point that is not of this space.
+    /// Checks that an encoded point belongs to this space. The error names the first coordinate that
+    /// does not.
     pub fn check(&self, point: &[f64]) -> Result<()> {
         if point.len() != self.dimension() {
             return Err(Error::point(format!(
-                "the point has {} coordinates, the space {}",
+                "the point has {} coordinates, the space has {}",
                 point.len(),
                 self.dimension()
             )));
@@ -329,13 +331,13 @@ impl Space {
         Ok(())
     }
 
-    /// A view of an encoded point with typed access by name. The slice must have as many coordinates
-    /// as the space, or reading it panics.
+    /// A view of an encoded point with typed access by name. Reading it panics if the slice does not
+    /// have one number per coordinate.
     pub fn view<'a>(&'a self, point: &'a [f64]) -> Point<'a> {
         Point::new(self, point)
     }
 
-    /// Encodes a point given by name. Every name must be there once, and no other.
+    /// Encodes a point given by name. Every name of the space must occur exactly once.
     ///
     /// ```
     /// use racecars::Space;
@@ -380,21 +382,20 @@ impl Space {
         }
     }
 
-    /// What coordinate `index` adds to the key of a point of a space where points can repeat. A
-    /// point's key is the wrapping sum over its coordinates, so that a changed coordinate changes it
-    /// in constant time. Keys are exact where the points can be counted, and 64-bit hashes where they
-    /// cannot.
+    /// The term of coordinate `index` in a point's key, in spaces where points can repeat. A key is the
+    /// wrapping sum of its terms, so that it is updated in constant time when a coordinate changes. Keys
+    /// are exact if the number of points fits in 64 bits, otherwise they are 64-bit hashes.
     #[inline]
     pub(crate) fn key_term(&self, index: usize, code: f64) -> u64 {
         match &self.inner.cardinality {
             _ if !self.can_repeat() => 0,
             Cardinality::Counted { strides, .. } => strides[index].wrapping_mul(code as u64),
-            // Adding 0 makes -0 the same number as 0.
+            // Adding 0 turns -0 into 0.
             _ => mix((index as u64) << 32 ^ mix((code + 0.0).to_bits())),
         }
     }
 
-    /// The key of a whole point: see [`Space::key_term`].
+    /// The key of a point: see [`Space::key_term`].
     pub(crate) fn key(&self, point: &[f64]) -> u64 {
         if !self.can_repeat() {
             return 0;
@@ -403,10 +404,11 @@ impl Space {
         terms.fold(0, u64::wrapping_add)
     }
 
-    /// Writes the point that has this key, in a space whose points are counted.
+    /// Writes the point with this key, in a space whose number of points fits in 64 bits.
+    #[expect(clippy::expect_used, reason = "see the message")]
     pub(crate) fn point_of_key(&self, mut key: u64, point: &mut [f64]) {
         for (i, x) in point.iter_mut().enumerate() {
-            let count = self.axis(i).count().unwrap_or(1);
+            let count = self.axis(i).count().expect("the space is discrete");
             *x = (key % count) as f64;
             key /= count;
         }

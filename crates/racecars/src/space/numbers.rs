@@ -1,17 +1,17 @@
-//! The numeric form of a point, one number per coordinate, for callers who think in arrays: a number
-//! is itself, anything else (words, truth values) is its position among what is allowed.
+//! The numeric form of a point: one number per coordinate, for callers that work with arrays. A
+//! numeric value is itself; any other value (string, boolean) is its position in the domain.
 
 use super::{Domain, Entry, Scale, Space, Value};
 use crate::error::{Error, Result};
 
 impl Space {
-    /// Whether the numeric form of a point is its encoding: all coordinates are reals on a linear
+    /// Whether the numeric form of a point equals its encoding: all coordinates are reals on a linear
     /// scale.
     pub fn is_plain(&self) -> bool {
         self.entries().iter().all(|entry| entry.domain().is_plain())
     }
 
-    /// Writes the numeric form of an encoded point. Both must have as many coordinates as the space.
+    /// Writes the numeric form of an encoded point. Both slices must have one number per coordinate.
     ///
     /// ```
     /// use racecars::Space;
@@ -24,6 +24,7 @@ impl Space {
     /// assert_eq!(space.from_numbers(&numbers)?, point);
     /// # Ok::<(), racecars::Error>(())
     /// ```
+    #[expect(clippy::expect_used, reason = "see the message")]
     pub fn to_numbers(&self, point: &[f64], numbers: &mut [f64]) {
         for entry in self.entries() {
             let (codes, numbers) = (&point[entry.range()], &mut numbers[entry.range()]);
@@ -32,18 +33,19 @@ impl Space {
                 domain if by_position(domain) => numbers.copy_from_slice(codes),
                 domain => {
                     for (number, &code) in numbers.iter_mut().zip(codes) {
-                        *number = domain.decode(code).as_real().unwrap_or(code);
+                        let value = domain.decode(code).as_real();
+                        *number = value.expect("a domain not encoded by position is numeric");
                     }
                 }
             }
         }
     }
 
-    /// Encodes a point from its numeric form, or says which number is not allowed.
+    /// Encodes a point given in numeric form. The error names the number that is not allowed.
     pub fn from_numbers(&self, numbers: &[f64]) -> Result<Vec<f64>> {
         if numbers.len() != self.dimension() {
             return Err(Error::point(format!(
-                "the point has {} coordinates, the space {}",
+                "the point has {} coordinates, the space has {}",
                 numbers.len(),
                 self.dimension()
             )));
@@ -62,7 +64,7 @@ impl Space {
     }
 }
 
-/// Whether the numeric form of this domain's values is their position.
+/// Whether the numeric form of this domain's values is their position in the domain.
 fn by_position(domain: &Domain) -> bool {
     match domain {
         Domain::Levels(values) | Domain::Categorical(values) => {
@@ -73,12 +75,13 @@ fn by_position(domain: &Domain) -> bool {
     }
 }
 
+#[expect(clippy::expect_used, reason = "see the message")]
 fn encode(entry: &Entry, number: f64) -> Result<f64, String> {
     let domain = entry.domain();
     if !by_position(domain) {
         return domain.encode(&Value::Real(number));
     }
-    let count = entry.axis.count().unwrap_or(1);
+    let count = entry.axis.count().expect("a domain encoded by position is discrete");
     if number.fract() == 0.0 && (0.0..count as f64).contains(&number) {
         Ok(number)
     } else {

@@ -1,4 +1,4 @@
-//! A point as the user sees it: typed access by name, over the encoded coordinates.
+//! A view of an encoded point with typed access by name.
 
 use super::{Entry, Space, Value, Values};
 use crate::error::{Error, Result};
@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 
-/// A view of one point of a space.
+/// A view of a point of a space, with typed access by name.
 ///
 /// ```
 /// use racecars::Space;
@@ -34,13 +34,13 @@ impl<'a> Point<'a> {
         Point { space, coordinates }
     }
 
-    /// The space that this is a point of.
+    /// The point's space.
     pub fn space(&self) -> &'a Space {
         self.space
     }
 
-    /// The encoded coordinates. A real on a linear scale is encoded as itself, so for a space of
-    /// such reals these are the values.
+    /// The encoded coordinates. A real on a linear scale is encoded as itself, so in a space of such
+    /// reals these are the values.
     #[inline]
     pub fn coordinates(&self) -> &'a [f64] {
         self.coordinates
@@ -72,13 +72,13 @@ impl<'a> Point<'a> {
         self.typed(name, "true or false", |value| value.as_boolean())
     }
 
-    /// The word under this name.
+    /// The string under this name.
     pub fn text(&self, name: &str) -> Result<String> {
-        self.typed(name, "a word", |value| value.as_text().map(str::to_string))
+        self.typed(name, "a string", |value| value.as_text().map(str::to_string))
     }
 
-    /// The numbers of an array (or of a single coordinate, as an array of one). Borrowed, without a
-    /// copy, where they are reals on a linear scale.
+    /// The numbers of an array; a single coordinate is an array of length 1. Borrowed without a copy
+    /// if they are reals on a linear scale.
     pub fn reals(&self, name: &str) -> Result<Cow<'a, [f64]>> {
         let entry = self.space.entry(name)?;
         let coordinates = &self.coordinates[entry.range()];
@@ -91,7 +91,7 @@ impl<'a> Point<'a> {
         numbers.map(Cow::Owned).ok_or_else(wrong)
     }
 
-    /// What this point assigns to each name, in order.
+    /// The values of each name, in the order of the space.
     pub fn assignments(&self) -> impl Iterator<Item = (&'a str, Values)> + use<'a> {
         let Point { space, coordinates } = *self;
         (space.entries().iter()).map(move |entry| (entry.name(), values(entry, coordinates)))
@@ -129,7 +129,7 @@ impl fmt::Debug for Point<'_> {
     }
 }
 
-/// A point serializes as a map from names to values, which [`Space::encode`] takes back.
+/// A point serializes as a map from names to values, which [`Space::encode`] accepts.
 impl Serialize for Point<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.space.entries().len()))?;

@@ -1,29 +1,29 @@
-//! The shrunken search region of RACE-CARS (Algorithm 4): Omega intersected with the box of
-//! gamma^k times Omega's size around a centre.
+//! The shrunken search region of RACE-CARS (Algorithm 4): the space Omega intersected with a box of
+//! gamma^k times its size around a centre.
 
 use super::{Axis, Interval};
 use crate::random::{Random, mix, permuted};
 
-/// A region around a centre, the same `fraction` of every axis.
+/// A region around a centre that covers the same `fraction` of every axis.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Region<'a> {
+pub(crate) struct SearchRegion<'a> {
     center: &'a [f64],
-    /// The share of each axis's length that is inside: gamma^k.
+    /// The fraction of each axis inside the region: gamma^k.
     fraction: f64,
-    /// Which random subsets the unordered axes are restricted to. None: an ordered axis keeps the
-    /// neighbours of the centre's value, however small the region, and an unordered one, which has no
-    /// neighbours, all its values. Algorithm 4 fixes them.
+    /// Selects the random subsets that unordered axes are restricted to, as in Algorithm 4. `None`
+    /// never fixes a discrete coordinate: an ordered axis keeps the neighbours of the centre's value,
+    /// and an unordered axis keeps all values.
     key: Option<u64>,
 }
 
-impl<'a> Region<'a> {
+impl<'a> SearchRegion<'a> {
     pub(crate) fn new(center: &'a [f64], fraction: f64, key: u64) -> Self {
-        Region { center, fraction, key: Some(key) }
+        SearchRegion { center, fraction, key: Some(key) }
     }
 
     /// A region that never fixes a discrete coordinate.
     pub(crate) fn keeping_neighbours(center: &'a [f64], fraction: f64) -> Self {
-        Region { center, fraction, key: None }
+        SearchRegion { center, fraction, key: None }
     }
 
     pub(crate) fn center(&self) -> &'a [f64] {
@@ -34,26 +34,30 @@ impl<'a> Region<'a> {
         self.fraction
     }
 
-    /// The region's part of a continuous or ordered axis.
+    /// The region's interval on a continuous or ordered axis.
     #[inline]
     pub(crate) fn interval(&self, index: usize, axis: Axis) -> Interval {
         let center = self.center[index];
         let Interval { low, high } = axis.around(center, self.fraction);
-        match axis {
+        let interval = match axis {
             Axis::Ordered { last, .. } if self.key.is_none() => Interval {
                 low: low.min(center - 1.0).max(0.0),
                 high: high.max(center + 1.0).min(last),
             },
             _ => Interval { low, high },
-        }
+        };
+        debug_assert!(interval.contains(center), "a region contains its centre");
+        interval
     }
 
-    /// A uniform draw from the region's part of an unordered axis: the centre's value and a random
-    /// subset of the others, ceil(gamma^k count) in all. The subset is not stored but is a function
-    /// of the region's key and the coordinate, so it stays the same until the next shrink.
+    /// Draws uniformly from the region's part of an unordered axis: the centre's value and a random
+    /// subset of the others, ceil(gamma^k count) values in total. The subset is a function of the
+    /// region's key and the coordinate, so it stays the same until the next shrink without being
+    /// stored.
     pub(crate) fn draw_unordered(&self, index: usize, count: u64, random: &mut Random) -> f64 {
         let Some(key) = self.key else { return random.below(count) as f64 };
         let center = self.center[index];
+        debug_assert!((0.0..count as f64).contains(&center), "a region contains its centre");
         let kept = ((self.fraction * count as f64).ceil() as u64).clamp(1, count);
         match random.below(kept) {
             0 => center,
@@ -72,32 +76,32 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn neighbours_are_kept_where_they_are_to_be() {
+    fn a_region_that_keeps_neighbours_never_fixes_a_coordinate() {
         let space = Space::builder().integer("i", 0, 9).log_integer("k", 1, 1000).build().unwrap();
-        let ends = |region: &Region, index| {
+        let ends = |region: &SearchRegion, index| {
             let Interval { low, high } = region.interval(index, space.axis(index));
             (low, high)
         };
         for (center, expected) in [(0.0, (0.0, 1.0)), (5.0, (4.0, 6.0)), (9.0, (8.0, 9.0))] {
             let point = [center; 2];
-            let region = Region::new(&point, 1e-6, 0);
+            let region = SearchRegion::new(&point, 1e-6, 0);
             assert_eq!(ends(&region, 0), (center, center));
-            let region = Region::keeping_neighbours(&point, 1e-6);
+            let region = SearchRegion::keeping_neighbours(&point, 1e-6);
             assert_eq!(ends(&region, 0), expected);
             assert_eq!(ends(&region, 1), ((center - 1.0).max(0.0), center + 1.0));
         }
-        let region = Region::keeping_neighbours(&[3.0], 1e-6);
+        let region = SearchRegion::keeping_neighbours(&[3.0], 1e-6);
         let drawn: BTreeSet<u64> =
             (0..500).map(|i| region.draw_unordered(0, 10, &mut Random::new(i)) as u64).collect();
         assert_eq!(drawn.len(), 10);
     }
 
     #[test]
-    fn an_unordered_axis_keeps_a_fixed_random_subset_that_holds_the_centre() {
+    fn an_unordered_axis_keeps_a_fixed_random_subset_with_the_centre() {
         let mut random = Random::new(1);
         let mut subsets = BTreeSet::new();
         for key in 0..50 {
-            let region = Region::new(&[3.0], 0.35, key);
+            let region = SearchRegion::new(&[3.0], 0.35, key);
             let drawn: BTreeSet<u64> =
                 (0..500).map(|_| region.draw_unordered(0, 10, &mut random) as u64).collect();
             assert_eq!(drawn.len(), 4, "ceil(0.35 * 10) values");

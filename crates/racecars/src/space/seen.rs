@@ -1,5 +1,5 @@
-//! Which points have been proposed or told, in a space with discrete coordinates, so that none is
-//! proposed twice.
+//! The set of points already proposed or told, in spaces with discrete coordinates, so that no point
+//! is proposed twice.
 
 use super::Space;
 use crate::random::Random;
@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// The keys of the points that have been seen. Stays empty in a space of continuous coordinates, where
-/// points do not repeat.
+/// The keys of the points seen. Always empty in continuous spaces, where points do not repeat.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Vec<u64>", into = "Vec<u64>")]
 pub(crate) struct Seen {
@@ -29,7 +28,8 @@ impl Seen {
         space.cardinality() == Some(self.keys.len() as u64)
     }
 
-    /// Whether all keys are of points of the space, so that counting them tells when none is left.
+    /// Checks the invariants of a deserialized set: all keys belong to points of the space, so that their
+    /// number tells when the space is exhausted.
     pub(crate) fn is_sound(&self, space: &Space) -> bool {
         match space.cardinality() {
             Some(points) => self.keys.iter().all(|&key| key < points),
@@ -37,20 +37,23 @@ impl Seen {
         }
     }
 
-    /// Finds an unseen point: by uniform draws, then, where points are counted and most are seen, by
-    /// walking on from a random one, which takes at most as many steps as there are seen points.
+    /// Draws an unseen point and returns its key; `None` if the space is exhausted.
+    ///
+    /// After a few uniform draws, it steps through the keys from a random one on. That takes at most as
+    /// many steps as there are seen points.
     pub(crate) fn draw_unseen(
         &self,
         space: &Space,
         random: &mut Random,
         point: &mut [f64],
     ) -> Option<u64> {
-        /// Uniform draws before the walk; each fails with the share of points seen.
-        const DRAWS: usize = 8;
+        /// Uniform draws before stepping through the keys. Each fails with a probability equal to the
+        /// share of points seen.
+        const MAX_DRAWS: usize = 8;
         if self.exhausts(space) {
             return None;
         }
-        for _ in 0..DRAWS {
+        for _ in 0..MAX_DRAWS {
             space.draw(random, point);
             let key = space.key(point);
             if !self.contains(key) {
@@ -58,11 +61,11 @@ impl Seen {
             }
         }
         if !space.is_discrete() {
-            // So narrow a range that its draws are ever the same number: better a repeat than none.
+            // The continuous ranges are so narrow that draws repeat: a repeated point is accepted.
             return Some(space.key(point));
         }
         let Some(points) = space.cardinality() else {
-            // Over 2^64 points, of which log scales favour some: draw all evenly instead.
+            // More than 2^64 points. Log scales favour some of them, so indices are drawn uniformly.
             loop {
                 space.draw_indices(random, point);
                 let key = space.key(point);
@@ -76,11 +79,12 @@ impl Seen {
             key = (key + 1) % points;
         }
         space.point_of_key(key, point);
+        debug_assert_eq!(space.key(point), key, "a key and its point correspond");
         Some(key)
     }
 }
 
-/// Saved in order, so that equal sets are equal bytes.
+/// Saved in ascending order, so that equal sets have equal bytes.
 impl From<Seen> for Vec<u64> {
     fn from(seen: Seen) -> Self {
         let mut keys: Vec<u64> = seen.keys.into_iter().collect();
@@ -95,7 +99,7 @@ impl From<Vec<u64>> for Seen {
     }
 }
 
-/// Scatters keys by one multiplication; they are hashes or small numbers already.
+/// A hasher for keys, which are hashes or small numbers already.
 #[derive(Default)]
 pub(crate) struct KeyHasher(u64);
 
@@ -120,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_point_of_a_small_space_is_found_once() {
+    fn every_point_of_a_small_space_is_drawn_once() {
         let space = Space::builder()
             .integers("i", 3, 0, 3)
             .categorical("c", ["a", "b", "c"])

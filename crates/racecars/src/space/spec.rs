@@ -1,4 +1,4 @@
-//! The file format of a space, for JSON and TOML: a list of flat tables, one per name.
+//! The file format of a space in JSON and TOML: a list of flat tables, one per name.
 
 use super::{Domain, Scale, Space, SpaceBuilder, Value};
 use crate::error::{Error, Result};
@@ -6,13 +6,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Spec {
-    coordinates: Vec<Coordinate>,
+struct SpaceSpec {
+    coordinates: Vec<CoordinateSpec>,
 }
 
 #[derive(Serialize, Deserialize, Default)]
 #[serde(deny_unknown_fields)]
-struct Coordinate {
+struct CoordinateSpec {
     name: String,
     #[serde(rename = "type")]
     kind: String,
@@ -28,12 +28,12 @@ struct Coordinate {
     levels: Option<Vec<Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     choices: Option<Vec<Value>>,
-    /// Present for an array.
+    /// The length of an array; absent for a single coordinate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     count: Option<usize>,
 }
 
-impl Coordinate {
+impl CoordinateSpec {
     fn domain(&self) -> Result<Domain> {
         let domain = match self.kind.as_str() {
             "real" => Domain::Real {
@@ -64,7 +64,7 @@ impl Coordinate {
         Ok(domain)
     }
 
-    /// A key that the type has no use for is a mistake, not decoration.
+    /// Refuses keys that this type does not use, since they are mistakes.
     fn check_no_other_keys(&self, domain: &Domain) -> Result<()> {
         let allowed: &[&str] = match domain {
             Domain::Real { .. } | Domain::Integer { .. } => &["low", "high", "scale"],
@@ -86,7 +86,7 @@ impl Coordinate {
                 let mut known = vec!["name", "type", "count"];
                 known.extend(allowed);
                 return Err(self.refuse(format!(
-                    "`{key}` does not go with type {}, which takes {}",
+                    "`{key}` is not a key of type {}, which takes {}",
                     self.kind,
                     known.join(", ")
                 )));
@@ -100,7 +100,7 @@ impl Coordinate {
     }
 
     fn present<'a, T>(&self, key: &str, field: &'a Option<T>) -> Result<&'a T> {
-        let missing = || self.refuse(format!("`{key}` is missing, which type {} needs", self.kind));
+        let missing = || self.refuse(format!("`{key}` is missing; type {} requires it", self.kind));
         field.as_ref().ok_or_else(missing)
     }
 
@@ -128,12 +128,12 @@ impl Coordinate {
         }
     }
 
-    fn new(name: &str, count: Option<usize>, domain: &Domain) -> Coordinate {
-        let mut spec = Coordinate {
+    fn new(name: &str, count: Option<usize>, domain: &Domain) -> CoordinateSpec {
+        let mut spec = CoordinateSpec {
             name: name.to_string(),
             kind: domain.kind().to_string(),
             count,
-            ..Coordinate::default()
+            ..CoordinateSpec::default()
         };
         let spelled = |scale: &Scale| (*scale == Scale::Log).then(|| "log".to_string());
         match domain {
@@ -160,15 +160,15 @@ impl Coordinate {
 impl Serialize for Space {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let coordinates = (self.entries().iter())
-            .map(|entry| Coordinate::new(entry.name(), entry.array_len(), entry.domain()))
+            .map(|entry| CoordinateSpec::new(entry.name(), entry.array_len(), entry.domain()))
             .collect();
-        Spec { coordinates }.serialize(serializer)
+        SpaceSpec { coordinates }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Space {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let spec = Spec::deserialize(deserializer)?;
+        let spec = SpaceSpec::deserialize(deserializer)?;
         let build = || {
             let mut builder = SpaceBuilder::default();
             for coordinate in &spec.coordinates {

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The value of one coordinate of a point, as the user knows it. In JSON and TOML it is the plain
-/// number, boolean or string.
+/// The decoded value of one coordinate of a point. In JSON and TOML it is a plain number, boolean or
+/// string.
 ///
 /// ```
 /// use racecars::Value;
@@ -22,7 +22,7 @@ pub enum Value {
     Integer(i64),
     /// A number.
     Real(f64),
-    /// A word.
+    /// A string.
     Text(String),
 }
 
@@ -53,7 +53,7 @@ impl Value {
         }
     }
 
-    /// This value as a word, if it is one.
+    /// This value as a string, if it is one.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Value::Text(text) => Some(text),
@@ -61,12 +61,12 @@ impl Value {
         }
     }
 
-    /// Whether two values mean the same: `2` and `2.0` do.
+    /// Whether two values are equal; `2` equals `2.0`.
     pub(super) fn is_same(&self, other: &Value) -> bool {
         self == other || matches!((self.as_real(), other.as_real()), (Some(a), Some(b)) if a == b)
     }
 
-    /// A key that is equal exactly for values that mean the same.
+    /// A hashable key that is the same for equal values, see [`Value::is_same`].
     pub(super) fn identity(&self) -> (u8, u64, &str) {
         match self {
             Value::Boolean(b) => (0, u64::from(*b), ""),
@@ -100,7 +100,7 @@ macro_rules! value_from {
 }
 value_from!(bool => Boolean, i32 => Integer, i64 => Integer, f64 => Real, &str => Text, String => Text);
 
-/// What a point assigns to one name: one value, or as many as the name's array has.
+/// The values of one name: a single value, or those of an array.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Values {
@@ -130,14 +130,15 @@ impl<V: Into<Value> + Clone> From<&[V]> for Values {
 
 impl fmt::Display for Values {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// How many values of an array are shown.
-        const SHOWN: usize = 6;
+        /// The number of array values that are shown.
+        const MAX_SHOWN: usize = 6;
         match self {
             Values::One(value) => write!(f, "{value}"),
             Values::Many(values) => {
-                let shown: Vec<String> = values.iter().take(SHOWN).map(Value::to_string).collect();
+                let shown: Vec<String> =
+                    values.iter().take(MAX_SHOWN).map(Value::to_string).collect();
                 write!(f, "[{}", shown.join(", "))?;
-                if values.len() > SHOWN {
+                if values.len() > MAX_SHOWN {
                     write!(f, ", ... {} values", values.len())?;
                 }
                 write!(f, "]")

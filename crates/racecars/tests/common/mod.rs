@@ -1,12 +1,12 @@
-//! What the test files share: an objective for any space, and random spaces for property tests.
+//! Shared by the tests: an objective for any space, and random spaces for property tests.
 #![allow(dead_code, clippy::unwrap_used)]
 
 pub(crate) mod strategies;
 
 use racecars::{Axis, Space};
 
-/// A bowl over any space: each coordinate measured in its own length, best at a third of it; only
-/// index 1 of an unordered axis is right.
+/// A quadratic bowl over any space. Each axis has length 1 and its optimum at 1/3; on an unordered axis,
+/// index 1 is optimal.
 pub(crate) fn bowl(space: &Space, point: &[f64]) -> f64 {
     let term = |(index, &x): (usize, &f64)| match space.axis(index) {
         Axis::Unordered { .. } => f64::from(u8::from(x != 1.0)),
@@ -20,7 +20,7 @@ pub(crate) fn bowl(space: &Space, point: &[f64]) -> f64 {
     point.iter().enumerate().map(term).sum()
 }
 
-/// A point's exact bits.
+/// The bits of a point, for exact comparisons.
 pub(crate) fn bits(point: &[f64]) -> Vec<u64> {
     point.iter().map(|x| x.to_bits()).collect()
 }

@@ -6,7 +6,7 @@ use racecars::{Domain, Scale, Space, Value};
 
 const MAX_INTEGER: i64 = 1 << 53;
 
-/// The same cases in every run, unless `PROPTEST_CASES` or `PROPTEST_RNG_SEED` say otherwise.
+/// The same cases in every run, unless `PROPTEST_CASES` or `PROPTEST_RNG_SEED` is set.
 pub(crate) fn config(cases: u32) -> Config {
     let mut config = Config { failure_persistence: None, ..Config::default() };
     if config.rng_seed == RngSeed::Random {
@@ -18,13 +18,13 @@ pub(crate) fn config(cases: u32) -> Config {
     config
 }
 
-/// A space of one to six names, of all kinds of domains.
+/// A space of one to six names, with all kinds of domains.
 pub(crate) fn space() -> impl Strategy<Value = Space> {
     let coordinate = ("\\PC{0,6}", prop::option::weighted(0.3, 1usize..6), domain());
     prop::collection::vec(coordinate, 1..7).prop_map(|coordinates| {
         let mut builder = Space::builder();
         for (i, (name, count, domain)) in coordinates.into_iter().enumerate() {
-            // The number keeps names apart.
+            // The index makes names unique.
             let name = format!("{name}{i}");
             builder = match count {
                 None => builder.coordinate(name, domain),
@@ -35,7 +35,7 @@ pub(crate) fn space() -> impl Strategy<Value = Space> {
     })
 }
 
-/// A domain that the library promises to search.
+/// A valid domain.
 pub(crate) fn domain() -> impl Strategy<Value = Domain> {
     prop_oneof![
         range(finite()).prop_map(|(low, high)| Domain::real(low, high)),
@@ -77,8 +77,10 @@ fn integers() -> impl Strategy<Value = Domain> {
     ];
     let log = prop_oneof![(1i64..100, 0i64..10_000), (Just(1), 0..MAX_INTEGER)];
     prop_oneof![
-        linear.prop_map(|(low, more)| Domain::integer(low, low + more)),
-        log.prop_map(|(low, more)| Domain::Integer { low, high: low + more, scale: Scale::Log }),
+        linear.prop_map(|(low, length)| Domain::integer(low, low + length)),
+        log.prop_map(|(low, length)| {
+            Domain::Integer { low, high: low + length, scale: Scale::Log }
+        }),
     ]
 }
 

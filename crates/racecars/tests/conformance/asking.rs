@@ -1,4 +1,4 @@
-//! What is asked: points of the space, the same for the same seed, without end in a continuum.
+//! Asking: points are in the space and reproducible, and a continuous space is never exhausted.
 
 use crate::cases::cases;
 use crate::common::bowl;
@@ -17,7 +17,7 @@ fn every_name_is_the_name_of_its_algorithm() {
 }
 
 #[test]
-fn every_point_asked_is_of_the_space() {
+fn every_point_asked_is_in_the_space() {
     for case in cases() {
         for seed in 0..3 {
             let mut session = case.session(seed);
@@ -31,7 +31,7 @@ fn every_point_asked_is_of_the_space() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_run() {
+fn equal_seeds_give_equal_runs() {
     for case in cases() {
         let (mut one, mut other) = (case.session(7), case.session(7));
         one.steps(case.steps());
@@ -42,7 +42,7 @@ fn the_same_seed_is_the_same_run() {
 }
 
 #[test]
-fn another_seed_is_another_run() {
+fn different_seeds_give_different_runs() {
     for case in cases().filter(|case| case.has_many_points()) {
         let (mut one, mut other) = (case.session(7), case.session(8));
         // The same order of asks and tells, so that only the optimizer's seed differs.
@@ -74,7 +74,7 @@ fn asking_never_waits_for_tells() {
         assert_eq!(asked.len(), expected);
         assert_eq!((optimizer.pending(), optimizer.told()), (expected, 0));
         assert!(optimizer.best().is_none());
-        // They may all come back after all.
+        // All of them may still be told.
         for candidate in asked {
             let value = bowl(&case.space, candidate.point());
             optimizer.tell(candidate, Outcome::from(value)).unwrap();
@@ -84,11 +84,11 @@ fn asking_never_waits_for_tells() {
 }
 
 #[test]
-fn any_budget_will_do_and_may_be_overrun() {
+fn any_budget_is_accepted_and_may_be_exceeded() {
     for case in cases() {
         let is_large = case.space.dimension() > 1000;
         for budget in [Some(0), Some(1), Some(4), Some(1000), Some(u64::MAX), None] {
-            // Large populations take their time, for which the optimizer need not be debugged.
+            // Large populations are slow in debug builds.
             if is_large && budget.is_none_or(|budget| budget > 1000) {
                 continue;
             }
@@ -106,7 +106,7 @@ fn any_budget_will_do_and_may_be_overrun() {
 }
 
 #[test]
-fn the_region_where_there_is_one_is_a_share_of_the_space_around_a_point_of_it() {
+fn a_region_is_inside_the_space() {
     for case in cases() {
         let mut session = case.session(2);
         session.steps(2 * case.steps());

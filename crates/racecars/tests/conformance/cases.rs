@@ -1,10 +1,10 @@
-//! The algorithms and spaces that the suite runs over, and a driver that keeps many candidates out.
+//! The algorithms and spaces of the suite, and a driver with many pending candidates.
 
 use crate::common::{bits, bowl};
 use racecars::random::Random;
 use racecars::{Algorithm, Candidate, ErrorKind, Optimizer, Outcome, Space};
 
-/// The spaces that an algorithm refuses, by their names. Every other algorithm takes every space.
+/// The names of the spaces that an algorithm refuses. All other algorithms take all spaces.
 const REFUSALS: [(&str, &[&str]); 4] = [
     ("cma-es", &["5000 reals", "categories and booleans", "mixed"]),
     ("sep-cma-es", &["categories and booleans", "mixed"]),
@@ -46,19 +46,19 @@ impl Case {
         Session::new(self.optimizer(Some(500), seed), seed)
     }
 
-    /// How many steps show a promise: enough to fill any training set, fewer where steps are long.
+    /// The number of steps in a test: enough to fill any training set, fewer if steps are slow.
     pub(crate) fn steps(&self) -> usize {
         if self.space.dimension() > 1000 { 60 } else { 150 }
     }
 
-    /// Whether two runs can hardly be the same by chance.
+    /// Whether two runs are very unlikely to be equal by chance.
     pub(crate) fn has_many_points(&self) -> bool {
         self.space.cardinality().is_none_or(|points| points > 100)
     }
 }
 
-/// Every algorithm on every space that it takes, announced so that a failure names its case. A refusal
-/// that is not expected fails, and so does one that is expected and does not happen.
+/// Every algorithm on every space that it takes. Each case is printed, so that a failure names it.
+/// Unexpected refusals fail, and so do expected ones that do not happen.
 pub(crate) fn cases() -> impl Iterator<Item = Case> {
     let named = Algorithm::all().flat_map(|algorithm| {
         spaces().into_iter().map(move |(name, space)| (algorithm.clone(), name, space))
@@ -152,7 +152,7 @@ pub(crate) fn spaces() -> Vec<(&'static str, Space)> {
     builders.map(|(name, builder)| (name, builder.build().unwrap())).into()
 }
 
-/// An optimizer in the hands of a busy driver: up to eight candidates out, told in random order.
+/// An optimizer with up to eight pending candidates, which are told in random order.
 pub(crate) struct Session {
     pub(crate) optimizer: Box<dyn Optimizer>,
     pub(crate) out: Vec<Candidate>,
@@ -166,7 +166,7 @@ impl Session {
         Session { optimizer, out: Vec::new(), asked: Vec::new(), random: Random::stream(seed, 1) }
     }
 
-    /// Asks, or tells a random candidate that is out. False when there is nothing left to do.
+    /// Asks, or tells a random pending candidate. Returns false if there is nothing left to do.
     pub(crate) fn step(&mut self) -> bool {
         if self.out.is_empty() || (self.out.len() < 8 && self.random.chance(0.5)) {
             match self.optimizer.ask() {
@@ -181,7 +181,7 @@ impl Session {
         }
         let candidate = self.out.swap_remove(self.random.index(self.out.len()));
         let outcome = match self.random.below(10) {
-            0 => Outcome::failed("bad luck"),
+            0 => Outcome::failed("a random failure"),
             1 => Outcome::infeasible(self.random.unit()),
             _ => Outcome::from(bowl(self.optimizer.space(), candidate.point())),
         };

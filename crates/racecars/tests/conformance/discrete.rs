@@ -1,4 +1,4 @@
-//! Discrete spaces: no point twice, and an end.
+//! Discrete spaces: no point is asked twice, and the space is exhausted.
 
 use crate::cases::{Case, cases};
 use crate::common::{bits, bowl};
@@ -10,7 +10,7 @@ fn discrete_cases() -> impl Iterator<Item = Case> {
     cases().filter(|case| case.space.is_discrete())
 }
 
-/// Cases with so few points that all can be asked, and how many.
+/// Cases with few enough points to ask all of them, and the number of points.
 fn small_cases() -> impl Iterator<Item = (Case, usize)> {
     discrete_cases().filter_map(|case| {
         let points = case.space.cardinality().filter(|&points| points <= 600)?;
@@ -35,7 +35,7 @@ fn no_point_is_asked_twice() {
 }
 
 #[test]
-fn every_point_is_asked_once_and_then_none() {
+fn every_point_is_asked_once_and_then_the_space_is_exhausted() {
     for (case, points) in small_cases() {
         let mut session = case.session(42);
         session.steps(3 * points + 10);
@@ -47,7 +47,7 @@ fn every_point_is_asked_once_and_then_none() {
             assert!(session.optimizer.ask().is_none());
         }
         assert_eq!(session.optimizer.pending(), 0);
-        assert!(session.optimizer.save() == exhausted, "asking in vain changed the state");
+        assert!(session.optimizer.save() == exhausted, "asking changed the state");
         assert!(racecars::load(&exhausted).unwrap().ask().is_none());
     }
 }
@@ -94,7 +94,7 @@ fn a_known_point_is_not_asked() {
 }
 
 #[test]
-fn where_all_points_are_known_none_is_asked() {
+fn if_all_points_are_known_none_is_asked() {
     for (case, points) in small_cases() {
         let mut other = case.optimizer(None, 45);
         let mut optimizer = case.optimizer(None, 46);
@@ -107,9 +107,9 @@ fn where_all_points_are_known_none_is_asked() {
     }
 }
 
-/// One coordinate of x+ is redrawn at a time, and a discrete one would often be redrawn as it was.
+/// RACE-CARS redraws one coordinate at a time, and a redrawn discrete coordinate often has the same value.
 #[test]
-fn no_point_is_asked_twice_beside_a_real_either() {
+fn no_point_is_asked_twice_in_mixed_spaces() {
     for case in cases().filter(|case| !case.space.is_discrete() && !case.space.is_continuous()) {
         let mut session = case.session(47);
         session.steps(300);

@@ -1,5 +1,5 @@
-//! The manners that every algorithm keeps in every kind of space. A new algorithm is covered by
-//! being in `Algorithm::NAMES`.
+//! The conformance suite: the contract of `Optimizer`, for every algorithm on every kind of space. A new
+//! algorithm is covered through `Algorithm::NAMES`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../common/mod.rs"]

@@ -1,28 +1,28 @@
-//! Outcomes of every kind: the search goes on, and the best is the best told.
+//! Outcomes of every kind: the search continues, and the best is the best told.
 
 use crate::cases::cases;
 use crate::common::{bits, bowl};
 use racecars::random::Random;
 use racecars::{Outcome, Rank};
 
-/// An outcome that is no value.
-fn trouble(random: &mut Random) -> Outcome {
+/// An outcome without a value.
+fn random_failure(random: &mut Random) -> Outcome {
     match random.below(8) {
         0 => Outcome::Value(f64::NAN),
         1 => Outcome::Value(f64::INFINITY),
         2 => Outcome::Value(f64::NEG_INFINITY),
         3 => Outcome::from(f64::NAN),
         4 => Outcome::infeasible(random.unit()),
-        5 => Outcome::Infeasible(f64::NAN),
+        5 => Outcome::Infeasible { violation: f64::NAN, value: None },
         6 => Outcome::failed("crashed"),
-        _ => Outcome::TimedOut,
+        _ => Outcome::failed("late"),
     }
 }
 
 #[test]
-fn the_best_is_the_best_told_whatever_share_goes_wrong() {
+fn the_best_is_the_best_told_at_any_failure_rate() {
     for case in cases() {
-        for share_of_trouble in [0.0, 0.3, 0.9, 1.0] {
+        for failure_rate in [0.0, 0.3, 0.9, 1.0] {
             let mut random = Random::new(1);
             let mut optimizer = case.optimizer(Some(200), 21);
             let mut told: Vec<(Rank, Vec<u64>)> = Vec::new();
@@ -30,8 +30,8 @@ fn the_best_is_the_best_told_whatever_share_goes_wrong() {
             for _ in 0..steps {
                 let candidate = optimizer.ask().unwrap();
                 case.space.check(candidate.point()).unwrap();
-                let outcome = if random.chance(share_of_trouble) {
-                    trouble(&mut random)
+                let outcome = if random.chance(failure_rate) {
+                    random_failure(&mut random)
                 } else {
                     Outcome::from(bowl(&case.space, candidate.point()))
                 };
@@ -53,15 +53,16 @@ fn the_best_is_the_best_told_whatever_share_goes_wrong() {
 }
 
 #[test]
-fn when_all_fail_there_is_no_best_and_the_search_goes_on() {
+fn if_all_evaluations_fail_there_is_no_best_and_the_search_continues() {
     for case in cases() {
         let mut optimizer = case.optimizer(Some(50), 22);
         let steps = case.space.cardinality().map_or(80, |points| points.min(80));
         for step in 0..steps {
             let candidate = optimizer.ask().unwrap();
-            let outcome = [Outcome::Value(f64::NAN), Outcome::failed("no"), Outcome::TimedOut]
-                [step as usize % 3]
-                .clone();
+            let outcome =
+                [Outcome::Value(f64::NAN), Outcome::failed("no"), Outcome::failed("late")]
+                    [step as usize % 3]
+                    .clone();
             optimizer.tell(candidate, outcome).unwrap();
             assert!(optimizer.best().is_none() && optimizer.best_point().is_none());
         }
@@ -86,11 +87,11 @@ fn a_feasible_point_is_better_than_any_infeasible_one() {
 }
 
 #[test]
-fn values_of_any_size_are_told_apart() {
+fn values_of_any_magnitude_are_ordered() {
     let values = [f64::MAX, 1e300, 1.0, f64::MIN_POSITIVE, 5e-324, 0.0, -5e-324, -1.0, f64::MIN];
     for case in cases() {
         let mut optimizer = case.optimizer(Some(100), 24);
-        // The same sizes over and over, so that training sets fill with them.
+        // Repeated, so that training sets fill with them.
         for value in values.iter().cycle().take(3 * values.len()) {
             let Some(candidate) = optimizer.ask() else { break };
             let before = optimizer.best().map(|best| best.rank);

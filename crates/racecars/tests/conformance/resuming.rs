@@ -1,31 +1,31 @@
-//! A resumed run equals an uninterrupted one to the bit.
+//! A resumed run equals an uninterrupted one bit for bit.
 
 use crate::cases::{Session, cases};
 use racecars::load;
 use racecars::random::Random;
 
 #[test]
-fn a_run_resumed_at_random_places_equals_the_uninterrupted_one() {
+fn a_run_resumed_at_random_steps_equals_the_uninterrupted_one() {
     for case in cases() {
         let steps = 2 * case.steps();
         let mut whole = case.session(11);
         whole.steps(steps);
 
         let mut cuts = Random::new(12);
-        let mut pieced: Session = case.session(11);
+        let mut resumed: Session = case.session(11);
         for _ in 0..steps {
             if cuts.chance(0.05) {
-                pieced.optimizer = load(&pieced.optimizer.save()).unwrap();
+                resumed.optimizer = load(&resumed.optimizer.save()).unwrap();
             }
-            pieced.step();
+            resumed.step();
         }
-        assert!(whole.asked == pieced.asked, "the points asked differ");
-        assert!(whole.optimizer.save() == pieced.optimizer.save(), "the states differ");
+        assert!(whole.asked == resumed.asked, "the points asked differ");
+        assert!(whole.optimizer.save() == resumed.optimizer.save(), "the states differ");
     }
 }
 
 #[test]
-fn a_loaded_optimizer_is_the_saved_one() {
+fn a_loaded_optimizer_equals_the_saved_one() {
     for case in cases() {
         for steps in [0, 1, 7, case.steps()] {
             let mut session = case.session(13);
@@ -44,7 +44,7 @@ fn a_loaded_optimizer_is_the_saved_one() {
 }
 
 #[test]
-fn saving_changes_nothing() {
+fn saving_does_not_change_the_state() {
     for case in cases() {
         let (mut watched, mut left_alone) = (case.session(14), case.session(14));
         for _ in 0..40 {
@@ -57,8 +57,8 @@ fn saving_changes_nothing() {
 }
 
 #[test]
-fn bounds_survive_saving_to_the_bit() {
-    // Decimal forms of arbitrary bounds must be read back exactly, or a resumed run drifts.
+fn bounds_are_saved_exactly() {
+    // If decimal forms of bounds were not read exactly, a resumed run would drift.
     let mut random = Random::new(15);
     for _ in 0..500 {
         let (a, b) = (random.normal() * 1e3, random.normal() * 1e-3);

@@ -1,11 +1,11 @@
-//! Tells: late, in any order, never, twice, and of points that were not asked.
+//! Telling: late, in any order, never, twice, and of points that were not asked.
 
 use crate::cases::{Case, cases};
 use crate::common::{bits, bowl};
 use racecars::random::Random;
 use racecars::{Algorithm, Candidate, ErrorKind, Optimizer, Outcome, Space};
 
-/// Tells, and asserts that this is refused with this kind and changes nothing.
+/// Asserts that a tell is refused with an error of this kind, and does not change the state.
 fn assert_refused(optimizer: &mut dyn Optimizer, candidate: Candidate, kind: ErrorKind) {
     let before = optimizer.save();
     let what = format!("{candidate:.3?}");
@@ -14,8 +14,8 @@ fn assert_refused(optimizer: &mut dyn Optimizer, candidate: Candidate, kind: Err
     assert!(optimizer.save() == before, "a refused tell changed the state: {error}");
 }
 
-/// An optimizer with some experience and some candidates out.
-fn experienced(case: &Case, seed: u64) -> (Box<dyn Optimizer>, Vec<Candidate>) {
+/// An optimizer after some steps, and its pending candidates.
+fn after_some_steps(case: &Case, seed: u64) -> (Box<dyn Optimizer>, Vec<Candidate>) {
     let mut session = case.session(seed);
     session.steps(60);
     (session.optimizer, session.out)
@@ -74,7 +74,7 @@ fn lost_candidates_do_no_harm() {
 #[test]
 fn a_candidate_told_twice_is_refused() {
     for case in cases() {
-        let (mut optimizer, out) = experienced(&case, 33);
+        let (mut optimizer, out) = after_some_steps(&case, 33);
         for candidate in out {
             let again = candidate.clone();
             optimizer.tell(candidate, Outcome::from(1.0)).unwrap();
@@ -95,9 +95,9 @@ fn a_candidate_that_was_never_asked_is_refused() {
     for case in cases() {
         let mut other = case.session(1);
         other.steps(100);
-        let Some(strange) = other.out.pop() else { continue };
+        let Some(foreign) = other.out.pop() else { continue };
         let mut optimizer = case.optimizer(Some(100), 34);
-        assert_refused(&mut *optimizer, strange, ErrorKind::Unasked);
+        assert_refused(&mut *optimizer, foreign, ErrorKind::Unasked);
     }
 }
 
@@ -109,10 +109,10 @@ fn a_candidate_of_another_space_is_refused() {
             let elsewhere = Space::cube(there, offset - 0.25, offset + f64::MAX / 16.0).unwrap();
             let mut other = Algorithm::random().optimizer(&elsewhere, None, 1).unwrap();
             let mut optimizer = case.optimizer(Some(100), 35);
-            // The same number is out here too.
-            let (Some(strange), Some(own)) = (other.ask(), optimizer.ask()) else { continue };
-            assert_eq!(strange.id(), own.id());
-            assert_refused(&mut *optimizer, strange, ErrorKind::Point);
+            // A candidate with the same id is pending here.
+            let (Some(foreign), Some(own)) = (other.ask(), optimizer.ask()) else { continue };
+            assert_eq!(foreign.id(), own.id());
+            assert_refused(&mut *optimizer, foreign, ErrorKind::Point);
             optimizer.tell(own, Outcome::from(1.0)).unwrap();
         }
     }
@@ -127,18 +127,18 @@ fn a_candidate_of_another_discrete_space_is_refused_even_if_its_point_fits() {
         for seed in 0..20 {
             let Ok(mut optimizer) = algorithm.optimizer(&space, None, seed) else { continue };
             let mut other = algorithm.optimizer(&smaller, None, seed).unwrap();
-            let (own, strange) = (optimizer.ask().unwrap(), other.ask().unwrap());
-            space.check(strange.point()).unwrap();
-            assert_refused(&mut *optimizer, strange, ErrorKind::Point);
+            let (own, foreign) = (optimizer.ask().unwrap(), other.ask().unwrap());
+            space.check(foreign.point()).unwrap();
+            assert_refused(&mut *optimizer, foreign, ErrorKind::Point);
             optimizer.tell(own, Outcome::from(1.0)).unwrap();
         }
     }
 }
 
 #[test]
-fn a_known_point_counts_like_any_other() {
+fn a_known_point_is_told_like_a_candidate() {
     for case in cases() {
-        let (mut optimizer, out) = experienced(&case, 36);
+        let (mut optimizer, out) = after_some_steps(&case, 36);
         let mut random = Random::new(36);
         let told = optimizer.told();
         let before = optimizer.best().map(|best| best.rank);
@@ -169,7 +169,7 @@ fn an_optimizer_can_start_from_known_points_alone() {
         let mut random = Random::new(37);
         let mut optimizer = case.optimizer(Some(100), 37);
         for _ in 0..40 {
-            // Some of them over and over.
+            // Some points are told twice.
             let point = draw(&case.space, &mut random);
             for _ in 0..=random.below(2) {
                 let value = bowl(&case.space, &point);
@@ -185,9 +185,9 @@ fn an_optimizer_can_start_from_known_points_alone() {
 }
 
 #[test]
-fn a_known_point_that_is_not_of_the_space_is_refused() {
+fn a_known_point_outside_of_the_space_is_refused() {
     for case in cases() {
-        let (mut optimizer, _) = experienced(&case, 38);
+        let (mut optimizer, _) = after_some_steps(&case, 38);
         let good = draw(&case.space, &mut Random::new(38));
         let dimension = good.len();
 

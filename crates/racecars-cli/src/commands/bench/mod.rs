@@ -14,21 +14,21 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use suite::{SuiteArguments, SuiteSelection};
 
-/// Compare algorithms on test problems, trials side by side on all cores
+/// Compare algorithms on test problems, with trials in parallel on all cores
 ///
-/// Every combination of problem, dimension, budget and algorithm is tried with seeds S, S+1, ...; the same
-/// command gives the same values, on any number of cores. `overhead us` is the optimizer's time per
-/// evaluation, without the objective's.
+/// Every combination of problem, dimension, budget and algorithm is run with seeds S, S+1, ... The same
+/// command gives the same values on any number of cores. `overhead us` is the optimizer's own time per
+/// evaluation in microseconds, without the objective.
 #[derive(Args)]
 pub(crate) struct BenchCommand {
     /// The problems (see `racecars problem`)
     #[arg(long, value_name = "P,..", value_delimiter = ',', required_unless_present = "suite")]
     problem: Vec<String>,
-    /// The numbers of coordinates
+    /// The dimensions
     #[arg(long, alias = "dims", value_name = "N,..", value_delimiter = ',',
         required_unless_present = "suite", value_parser = at_least_one)]
     dim: Vec<usize>,
-    /// The numbers of evaluations of a trial, or so many per dimension [default: 100n; a suite: 10n,30n,100n,300n]
+    /// The evaluations of a trial, as a number or per dimension [default: 100n; a suite: 10n,30n,100n,300n]
     #[arg(long, alias = "budgets", value_name = "T|30n,..", value_delimiter = ',')]
     budget: Vec<Budget>,
     #[arg(long, alias = "algorithms", value_name = "A,..", value_delimiter = ',',
@@ -36,18 +36,18 @@ pub(crate) struct BenchCommand {
     algorithm: Vec<Algorithm>,
     #[command(flatten)]
     tuning: Tuning,
-    /// How many trials each has [default: 5; a suite: 10]
+    /// The number of trials of each combination [default: 5; a suite: 10]
     #[arg(long, alias = "seeds", value_name = "K", value_parser = at_least_one)]
     trials: Option<usize>,
-    /// The seed of the first trial, and of what is random about the problems
+    /// The seed of the first trial and of the problems' random parts
     #[arg(long, value_name = "S", default_value = "0", conflicts_with = "suite")]
     seed: u64,
-    /// Add normal noise of this standard deviation to every value. The values shown are then those without
-    /// noise, at the points recommended
+    /// Add normal noise with this standard deviation to every value. The values shown are then those without
+    /// noise at the recommended points
     #[arg(long, value_name = "SD", default_value = "0", hide_default_value = true,
         allow_negative_numbers = true, conflicts_with = "suite", value_parser = deviation)]
     noise: f64,
-    /// How many trials run at once [default: the number of cores]
+    /// The number of parallel trials [default: the number of cores]
     #[arg(long, value_name = "J", value_parser = at_least_one)]
     jobs: Option<usize>,
     /// Print the results as JSON
@@ -126,7 +126,7 @@ impl BenchCommand {
     }
 }
 
-/// Reads a standard deviation.
+/// Parses a standard deviation.
 fn deviation(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
     number.ok_or_else(|| "not a finite number of at least 0".to_string())

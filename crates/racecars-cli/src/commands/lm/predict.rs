@@ -10,7 +10,7 @@ use std::io::BufRead;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Classify texts with a tuned prompt: the ones given, or the lines of standard input
+/// Classify texts with a tuned prompt: the given texts, or the lines of standard input
 #[derive(Args)]
 pub(crate) struct PredictCommand {
     /// The prompt, as `lm tune` saved it
@@ -30,7 +30,7 @@ struct Prediction<'a> {
     text: &'a str,
     label: &'a str,
     word: &'a str,
-    /// The share of each label word.
+    /// The probability of each label word.
     shares: Vec<f64>,
 }
 

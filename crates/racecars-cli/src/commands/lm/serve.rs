@@ -1,6 +1,6 @@
 //! `racecars lm serve`: a model behind HTTP.
 
-use super::{KEY, open};
+use super::{KEY_VARIABLE, open};
 use crate::interrupt::on_interrupt;
 use crate::output::print;
 use clap::Args;
@@ -13,35 +13,38 @@ use std::time::Duration;
 
 /// Serve a model over HTTP: texts and prompts in, logits and losses out
 ///
-/// If the environment has RACECARS_LM_KEY, requests must carry it: `Authorization: Bearer KEY`. Ctrl-C
-/// finishes what is under way. docs/lm.md has the protocol.
+/// If the environment variable RACECARS_LM_KEY is set, requests must send it: `Authorization: Bearer KEY`.
+/// Ctrl-C finishes the running requests. docs/lm.md has the protocol.
 #[derive(Args)]
 pub(crate) struct ServeCommand {
-    /// The model: a GGUF file, a folder, or the name of a fetched one (smollm2, OWNER/NAME)
+    /// The model: a GGUF file, a folder, or the name of a fetched model (smollm2, OWNER/NAME)
     #[arg(long, value_name = "FILE|DIR|NAME")]
     model: String,
-    /// Where to listen; port 0 is any that is free
+    /// The address to listen on; port 0 takes any free port
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8123")]
     addr: SocketAddr,
-    /// How many requests may wait
+    /// The maximum number of waiting requests
     #[arg(long, value_name = "N", default_value = "32")]
     waiting: usize,
-    /// How long a request may take, in seconds
+    /// The time limit of a request in seconds
     #[arg(long, value_name = "S", default_value = "300", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
-    /// The largest request, in MiB
+    /// The size limit of a request in MiB
     #[arg(long, value_name = "M", default_value = "64", value_parser = clap::value_parser!(u16).range(1..))]
     request_mib: u16,
-    /// How much memory the texts held may take, in MiB
+    /// The memory limit of uploaded texts in MiB
     #[arg(long, value_name = "M", default_value = "4096", value_parser = clap::value_parser!(u32).range(1..))]
     held_mib: u32,
 }
 
 impl ServeCommand {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
-        let key = std::env::var(KEY).ok();
+        let key = std::env::var(KEY_VARIABLE).ok();
         if !self.addr.ip().is_loopback() && key.is_none() {
-            eprintln!("warning: {} can be reached by others, and {KEY} is not set", self.addr);
+            eprintln!(
+                "warning: {} is reachable from other machines, and {KEY_VARIABLE} is not set",
+                self.addr
+            );
         }
         let limits = ServiceLimits {
             request_bytes: usize::from(self.request_mib) << 20,
@@ -57,7 +60,7 @@ impl ServeCommand {
         while !cancel.is_cancelled() {
             std::thread::sleep(Duration::from_millis(50));
         }
-        eprintln!("finishing what is under way");
+        eprintln!("finishing the running requests");
         server.stop();
         Ok(ExitCode::SUCCESS)
     }

@@ -17,9 +17,9 @@ use std::process::ExitCode;
 
 /// Tune a prompt: minimize the loss over z, where the prompt is A z + p0
 ///
-/// Interrupt it, kill it: the same command goes on, and no call is made twice. Every --look-every calls
-/// the best prompt on the training texts is looked at on the development texts; the one that is best
-/// there is DIR/prompt.safetensors, for `lm eval` and `lm predict`.
+/// After an interrupt or a crash, run the same command again to resume; no call is made twice. Every
+/// --look-every calls, the best prompt on the training texts is evaluated on the development texts. The
+/// prompt that is best there is saved as DIR/prompt.safetensors, for `lm eval` and `lm predict`.
 #[derive(Args)]
 pub(crate) struct TuneCommand {
     /// The task: sst2, yelp, agnews, rte, or a TOML file
@@ -45,55 +45,55 @@ pub(crate) struct TuneCommand {
     json: bool,
 }
 
-/// What is searched, and how.
+/// The settings of the search.
 #[derive(Args)]
 pub(super) struct Search {
-    /// RACE-CARS as in the paper, where the region adapts itself if neither this nor --rho is given:
-    /// each shrink multiplies its width by this; the paper has 0.7 here
+    /// RACE-CARS with the paper's fixed schedule: each shrink multiplies the region's width by this; 0.7 in
+    /// the paper. Without --gamma and --rho the region adapts itself
     #[arg(long, value_name = "G")]
     gamma: Option<f64>,
-    /// RACE-CARS as in the paper: the probability of a shrink at each step; the paper has 0.002 here
+    /// RACE-CARS with the paper's fixed schedule: the probability of a shrink at each step; 0.002 in the paper
     #[arg(long, value_name = "R")]
     rho: Option<f64>,
-    /// The number of coordinates that are searched
+    /// The number of coordinates of z
     #[arg(long, value_name = "N", default_value = "500", value_parser = at_least_one)]
     dim: usize,
-    /// They are within ± this
+    /// The coordinates of z are within ± this
     #[arg(long, value_name = "B", default_value = "50")]
     bound: f64,
     /// The number of tokens of the prompt
     #[arg(long, value_name = "N", default_value = "50", value_parser = at_least_one)]
     prompt_tokens: usize,
-    /// The number of calls
+    /// The number of calls: prompts evaluated on the training texts
     #[arg(long, value_name = "T", default_value = "8000")]
     pub(super) budget: u64,
     /// The number of examples of each label
     #[arg(long, value_name = "K", default_value = "16", value_parser = at_least_one)]
     pub(super) shots: usize,
-    /// What is minimized: cross-entropy or hinge
+    /// The loss: cross-entropy or hinge
     #[arg(long, value_name = "L", default_value = "cross-entropy")]
     loss: Loss,
-    /// Where the prompt stands: prefix (before all), or suffix (after the text, which a causal model then
-    /// runs only once)
+    /// The position of the prompt: prefix (before everything) or suffix (after the text, which a causal model
+    /// then runs only once)
     #[arg(long, value_name = "P", default_value = "prefix")]
     position: Position,
-    /// How A is drawn: normal, with deviation alpha * std / (sqrt(d) * sigma), or uniform
+    /// The distribution of A: normal, with standard deviation alpha * std / (sqrt(d) * sigma), or uniform
     #[arg(long, value_name = "P", default_value = "normal")]
     projection: Draw,
     /// The scale of a normal projection
     #[arg(long, value_name = "X", default_value = "1")]
     alpha: f64,
-    /// How spread z is expected to be
+    /// The expected spread of z
     #[arg(long, value_name = "X", default_value = "1")]
     sigma: f64,
-    /// p0 is the embedding of this text, over and over [default: zero]
+    /// p0 is the embedding of this text, repeated [default: zero]
     #[arg(long, value_name = "TEXT", default_value = "")]
     base: String,
-    /// How many candidates go into a request [default: 1 for race-cars and sracos, which learn from
-    /// each; else 8]
+    /// The number of candidates in a request [default: 1 for race-cars and sracos, which learn from each;
+    /// else 8]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     batch: Option<usize>,
-    /// After how many calls the best prompt is looked at on the development texts
+    /// Evaluate the best prompt on the development texts every N calls
     #[arg(long, value_name = "N", default_value = "50")]
     look_every: u64,
 }
@@ -183,7 +183,7 @@ impl Search {
     }
 }
 
-/// How a tuning goes, in a few words.
+/// The progress of a tuning in a few words.
 pub(super) fn status(status: &TuneStatus) -> String {
     let (calls, time) = status.session;
     let rate = calls as f64 / time.as_secs_f64().max(1e-9);

@@ -1,4 +1,4 @@
-//! `racecars theory --measure`: follow a run and print what was seen.
+//! `racecars theory --measure`: measures a run and prints the checkpoints.
 
 use super::TheoryCommand;
 use crate::commands::at_least_one;
@@ -13,13 +13,13 @@ use racecars_lab::theory::{
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What only --measure takes.
+/// The arguments of --measure.
 #[derive(Args)]
 pub(crate) struct MeasureArguments {
-    /// With --measure: the seed of the run, and of what is random about the problem
+    /// With --measure: the seed of the run and of the problem's random parts
     #[arg(long, value_name = "S", default_value = "0", requires = "measure")]
     seed: u64,
-    /// With --measure: how many points of the target are drawn
+    /// With --measure: the number of points to draw from the target
     #[arg(long, value_name = "K", default_value = "2000", requires = "measure",
         value_parser = at_least_one)]
     samples: usize,
@@ -28,7 +28,7 @@ pub(crate) struct MeasureArguments {
     out: Option<PathBuf>,
 }
 
-/// How many checkpoints are printed.
+/// The number of checkpoints printed.
 const ROWS: usize = 12;
 
 impl MeasureArguments {
@@ -45,7 +45,7 @@ impl MeasureArguments {
             epsilon: theory.epsilon.unwrap_or(1.0),
             samples: self.samples,
         };
-        // Begun at the first checkpoint: drawing the target's points before is not part of the run.
+        // Started at the first checkpoint: drawing the target's points is not part of the run.
         let mut progress = None;
         let measured = measurement.run(|done| {
             let progress = progress.get_or_insert_with(|| ProgressDisplay::new(measurement.budget));
@@ -147,7 +147,7 @@ fn target(measured: &MeasuredRun) -> String {
     let from = if measured.target_framed {
         "a box that holds it"
     } else {
-        "the whole domain, for want of a box that surely holds it"
+        "the whole domain, since no box that holds it is known"
     };
     match measured.target_log10 {
         None => format!("no sample hit it, in {draws} draws from {from}"),
@@ -158,7 +158,7 @@ fn target(measured: &MeasuredRun) -> String {
     }
 }
 
-/// What the proved bound says with the least eta seen before the first hit.
+/// The proved bound with the least eta measured before the first hit.
 fn theorem(measured: &MeasuredRun, lambda: Option<f64>) -> anyhow::Result<String> {
     let usual = BoundSetting::default();
     let (Some(eta), Some(target)) = (measured.least_eta(), measured.target_log10) else {

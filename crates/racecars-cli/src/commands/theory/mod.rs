@@ -1,4 +1,4 @@
-//! `racecars theory`: the query bounds of the paper, and what they assume, measured.
+//! `racecars theory`: the query bounds of the paper, and measurements of what they assume.
 
 mod measure;
 
@@ -13,15 +13,15 @@ use racecars_lab::theory::{BoundSetting, Bounds, Queries, Version};
 use serde::Serialize;
 use std::process::ExitCode;
 
-/// Query bounds of SRACOS and RACE-CARS, as printed and corrected; or, measured, what they assume
+/// Query bounds of SRACOS and RACE-CARS, printed and corrected; or measure what they assume
 ///
-/// How many evaluations find, with probability 1 - delta, a point of the target: the points whose
-/// value is within epsilon of the optimum. Theorem 2 of the paper answers for SRACOS, Theorem 3 for
-/// RACE-CARS; the latter's proof has mistakes, which are mended one by one. docs/theory.md has the
+/// The bounds say how many evaluations find, with probability 1 - delta, a point of the target: the points
+/// whose value is within epsilon of the optimum. Theorem 2 of the paper is about SRACOS, Theorem 3 about
+/// RACE-CARS. The proof of Theorem 3 has mistakes, which are corrected one by one. docs/theory.md has the
 /// derivations.
 ///
-/// With --measure a run on a problem is followed instead: at a hundred checkpoints, which share of the
-/// target the learned hypotheses hold (the shattering rate eta), how large the region is, and whether
+/// With --measure, run RACE-CARS on a problem instead, and measure at a hundred checkpoints the share of the
+/// target that the learned hypotheses hold (the shattering rate eta), the size of the region, and whether
 /// the paper's sufficient condition on gamma and rho holds.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -32,7 +32,7 @@ pub(crate) struct TheoryCommand {
     /// p: the greatest measure of a hypothesis, relative to the space [default: 1]
     #[arg(long, value_name = "P", conflicts_with = "measure")]
     p: Option<f64>,
-    /// lambda: the probability to draw from the hypothesis rather than from the whole space
+    /// lambda: the probability of a draw from the hypothesis rather than from the whole space
     /// [default: 0.99]
     #[arg(long, value_name = "L")]
     pub(super) lambda: Option<f64>,
@@ -45,28 +45,28 @@ pub(crate) struct TheoryCommand {
     /// The number of coordinates [default: 50; with --measure 5]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(super) dim: Option<usize>,
-    /// The target is where the value is within this of the optimum; without --measure, that of
-    /// Sphere on [-10,10]^n, a ball [default: 1]
+    /// The target is the set of points whose value is within this of the optimum. Without --measure it is
+    /// that of Sphere on [-10,10]^n, a ball [default: 1]
     #[arg(long, value_name = "E")]
     pub(super) epsilon: Option<f64>,
     /// The target's measure relative to the space, in place of --epsilon; may be as small as 1e-5000
     #[arg(long, value_name = "M", conflicts_with_all = ["measure", "epsilon"], value_parser = ln_of)]
     epsilon_measure: Option<f64>,
-    /// delta: the probability of failure that is allowed [default: 0.05]
+    /// delta: the allowed probability of failure [default: 0.05]
     #[arg(long, value_name = "D", conflicts_with = "measure")]
     delta: Option<f64>,
-    /// r: how many points are drawn uniformly at first [default: 22]
+    /// r: the number of initial uniform draws [default: 22]
     #[arg(long, value_name = "R", conflicts_with = "measure")]
     training_size: Option<u64>,
-    /// The number of evaluations, or so many per dimension: the bounds' failure after it is given, or
-    /// a run of it followed
+    /// The number of evaluations, as a number or per dimension: of the run with --measure, else those after
+    /// which the probability of failure is given
     #[arg(long, value_name = "T|30n", default_value = "100n")]
     pub(super) budget: Budget,
-    /// Follow a run on this problem (see `racecars solve --help`)
+    /// Run on this problem and measure (see `racecars problem`)
     #[arg(long, value_name = "PROBLEM")]
     pub(super) measure: Option<String>,
     #[command(flatten)]
-    pub(super) following: MeasureArguments,
+    pub(super) measuring: MeasureArguments,
     /// Print the results as JSON
     #[arg(long)]
     pub(super) json: bool,
@@ -92,14 +92,14 @@ struct BoundsReport {
     budget: u64,
     target_log10: f64,
     shrinks_allowed: f64,
-    /// To be added to the proved failure if nothing is assumed after these shrinks.
+    /// Add this to the proved failure if nothing is assumed after these shrinks.
     exhausted_failure: f64,
     printed_mean_holds: bool,
     printed_mean_least_rho: f64,
     uniform: Bound,
     sracos: Bound,
     race_cars: Vec<VersionRow>,
-    /// The printed formula, which has T on its right side, at the budget.
+    /// The printed formula, which has T on its right side, at T = budget.
     printed_at_budget: Bound,
 }
 
@@ -111,12 +111,12 @@ struct VersionRow {
     speedup_log10: f64,
 }
 
-/// A bound: the number of queries, and what is known of failing within the budget.
+/// A bound: the number of queries, and the bound on the probability of failure within the budget.
 #[derive(Serialize)]
 struct Bound {
     #[serde(skip)]
     queries: Queries,
-    /// Where it is a number that can be counted.
+    /// The number of queries if it is exact.
     count: Option<u64>,
     log10: Option<f64>,
     failure_at_budget: Option<f64>,
@@ -136,7 +136,7 @@ impl Bound {
 impl TheoryCommand {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         if let Some(problem) = &self.measure {
-            return self.following.run(problem, &self);
+            return self.measuring.run(problem, &self);
         }
         let bounds = Bounds::new(self.setting()?)?;
         let report = self.report(&bounds);
@@ -153,7 +153,7 @@ impl TheoryCommand {
         let dimension = self.dim.unwrap_or(usual.dimension);
         let ln_target = match (self.epsilon_measure, self.epsilon.unwrap_or(1.0)) {
             (Some(ln_target), _) => ln_target,
-            // Sphere's optimum is at 0.2, so its ball has 9.8 to the nearest border.
+            // Sphere's optimum is at 0.2, so its ball is 9.8 from the nearest border.
             (None, epsilon) if epsilon > 0.0 && epsilon <= 96.0 => {
                 ln_ball(dimension, epsilon.sqrt() / 20.0)
             }
@@ -278,7 +278,7 @@ fn probability(p: f64) -> String {
     if p < 1e-3 { short(p) } else { format!("{p:.3}") }
 }
 
-/// Reads a positive number of at most 1 as its logarithm; it may be smaller than any `f64`.
+/// Parses a positive number of at most 1 as its logarithm; it may be smaller than any `f64`.
 fn ln_of(text: &str) -> Result<f64, String> {
     let wrong = || "not a number above 0 and at most 1, such as 1e-80".to_string();
     let (digits, power) = text.split_once(['e', 'E']).unwrap_or((text, "0"));

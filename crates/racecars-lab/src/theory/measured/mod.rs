@@ -15,7 +15,7 @@ use super::bounds::region;
 use racecars::optimizers::Shell;
 use racecars::optimizers::racos::RacosSearch;
 use racecars::random::Random;
-use racecars::{Axis, Classification, Interval, Optimizer, Outcome, RaceCars};
+use racecars::{Axis, Classification, Interval, Optimizer, Outcome, RaceCars, Shrinking};
 use racecars_problems::Problem;
 use serde::Serialize;
 use std::fmt::Write;
@@ -138,7 +138,7 @@ impl Measurement {
         }
         let settings = self.settings();
         let budget = Some(self.budget);
-        let (gamma, rho) = settings.shrinking(self.dim, budget)?;
+        let Shrinking { gamma, rho, .. } = settings.shrinking(self.dim, budget)?;
         let mut optimizer = settings.optimizer(space, budget, self.seed)?;
         let mut random = Random::stream(self.seed, STREAM);
         let target = Target::of(&problem, self.epsilon, self.samples, &mut random);

@@ -1,45 +1,46 @@
-//! The search distribution N(m, sigma² C) and one step of its evolution: eqs. (41) to (47) of the
-//! tutorial, with the names of its figure 6.
+//! The search distribution N(m, sigma² C) and its update: eqs. (41) to (47) of the tutorial, with the
+//! names of its figure 6.
 
-use super::covariance::{Covariance, Degenerate, Workspace, squared};
+use super::covariance::{Covariance, Degenerate, Workspace};
 use super::parameters::Parameters;
+use crate::linalg::product::squared;
 use crate::optimizers::saved::ID_HEADROOM;
 use serde::{Deserialize, Serialize};
 
-/// The state that figure 6 of the tutorial carries from one generation to the next.
+/// The state of figure 6 of the tutorial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Distribution {
-    /// m, in coordinates of length 1.
+    /// m, where each axis has length 1.
     pub(super) mean: Vec<f64>,
     /// The step size.
     pub(super) sigma: f64,
-    /// p_sigma: the path that the step size follows.
+    /// p_sigma: the evolution path of the step size.
     path_sigma: Vec<f64>,
-    /// p_c: the path that the rank-one update follows.
+    /// p_c: the evolution path of the rank-one update.
     path_c: Vec<f64>,
     pub(super) covariance: Covariance,
-    /// g: updates so far.
+    /// g: the number of updates.
     pub(super) generation: u64,
 }
 
-/// One of a generation's candidates, as the update sees it.
+/// A candidate of a generation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step<'a> {
     /// y = (x - m) / sigma.
     pub(super) y: &'a [f64],
-    /// |C^(-1/2) y|².
+    /// y^T C^-1 y.
     pub(super) length: f64,
-    /// Whether a bad rank teaches anything.
+    /// Whether it may have a negative weight: false for points from elsewhere.
     pub(super) is_drawn: bool,
 }
 
-/// Buffers, rebuilt at will.
+/// Buffers of the update.
 #[derive(Default)]
-pub(super) struct Scratch {
+pub(super) struct UpdateBuffers {
     pub(super) work: Workspace,
-    /// <y>_w, of eq. (41).
+    /// <y>_w of eq. (41).
     pub(super) mean_step: Vec<f64>,
-    /// C^(-1/2) <y>_w.
+    /// A^-1 <y>_w.
     white: Vec<f64>,
 }
 
@@ -62,19 +63,19 @@ impl Distribution {
         self.sigma * self.covariance.variance(index).sqrt()
     }
 
-    /// One generation: `steps` are lambda candidates, best first. `scale` says by how much each
-    /// coordinate was stretched when it was drawn; empty where none was.
+    /// Updates the distribution by one generation. `steps` are lambda candidates, best first. `scale` has the
+    /// factor of each coordinate's deviation in the draws; empty if all are 1.
     pub(super) fn update<'a>(
         &mut self,
         parameters: &Parameters,
         steps: impl Iterator<Item = Step<'a>> + Clone,
         scale: &[f64],
-        scratch: &mut Scratch,
+        buffers: &mut UpdateBuffers,
     ) -> Result<(), Degenerate> {
         let Parameters { mu, mu_eff, c_sigma, d_sigma, c_c, c_1, c_mu, expected_norm, .. } =
             *parameters;
         let n = self.mean.len() as f64;
-        let Scratch { work, mean_step, white } = scratch;
+        let UpdateBuffers { work, mean_step, white } = buffers;
         let ranked = parameters.weights.iter().copied().zip(steps);
 
         // Eq. (41).
@@ -84,9 +85,9 @@ impl Distribution {
             mean_step.iter_mut().zip(step.y).for_each(|(sum, y)| *sum += weight * y);
         }
 
-        // Eq. (43).
+        // Eq. (43), with A^-1 instead of C^(-1/2): see `covariance`.
         white.resize(self.mean.len(), 0.0);
-        self.covariance.whiten(mean_step, white, work);
+        self.covariance.whiten(mean_step, white);
         let gain = (c_sigma * (2.0 - c_sigma) * mu_eff).sqrt();
         for (path, white) in self.path_sigma.iter_mut().zip(&*white) {
             *path = (1.0 - c_sigma) * *path + gain * white;
@@ -102,8 +103,8 @@ impl Distribution {
             *path = (1.0 - c_c) * *path + gain * y;
         }
 
-        // Eqs. (46) and (47): negative weights act on steps of the expected length. Those of points
-        // from elsewhere do not act: that such a point is bad says nothing about its direction.
+        // Eqs. (46) and (47): steps with negative weights are scaled to the expected length. Points from
+        // elsewhere get no negative weight, since a bad value says nothing about their direction.
         let is_used = |weight: f64, step: &Step<'_>| {
             weight > 0.0 || (weight < 0.0 && step.is_drawn && step.length > 1e-12 * n)
         };
@@ -122,8 +123,8 @@ impl Distribution {
         for (i, (mean, y)) in self.mean.iter_mut().zip(&*mean_step).enumerate() {
             *mean += self.sigma * scale.get(i).unwrap_or(&1.0) * y;
         }
-        // Eq. (44). At most a factor of e at a time, as where points come from elsewhere (Hansen
-        // 2011, "Injecting external solutions into CMA-ES", eq. (9)).
+        // Eq. (44), with at most a factor of e per generation, as with injected points (Hansen 2011,
+        // "Injecting external solutions into CMA-ES", eq. (9)).
         self.sigma *= (c_sigma / d_sigma * (norm / expected_norm - 1.0)).min(1.0).exp();
         self.generation += 1;
 
@@ -135,14 +136,14 @@ impl Distribution {
         if is_sound { Ok(()) } else { Err(Degenerate) }
     }
 
-    /// Whether every coordinate's deviation, and its part of the path, is below `tolerance`.
+    /// Whether the deviation and the path are below `tolerance` in every coordinate.
     pub(super) fn is_narrow(&self, tolerance: f64) -> bool {
         let is_still = |path: &f64| self.sigma * path.abs() < tolerance;
         self.path_c.iter().all(is_still)
             && (0..self.mean.len()).all(|i| self.deviation(i) < tolerance)
     }
 
-    /// Whether this could be the distribution of so many coordinates.
+    /// Checks the invariants of a deserialized distribution.
     pub(super) fn is_sound(&self, dimension: usize, separable: bool) -> bool {
         let vectors = [&self.mean, &self.path_sigma, &self.path_c];
         vectors.iter().all(|v| v.len() == dimension && v.iter().all(|x| x.is_finite()))
@@ -158,16 +159,16 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// Generations on a function until its value at the mean is below `target`.
+    /// The number of generations until the value at the mean is below `target`.
     fn generations(f: impl Fn(&[f64]) -> f64, n: usize, separable: bool, target: f64) -> u64 {
         let lambda = 4 + (3.0 * (n as f64).ln()) as usize;
         let parameters = Parameters::new(n, lambda, separable);
         let mut distribution = Distribution::new(vec![1.0; n], 0.3, separable);
-        let (mut random, mut scratch) = (Random::new(1), Scratch::default());
+        let (mut random, mut buffers) = (Random::new(1), UpdateBuffers::default());
         let mut y = vec![0.0; n * lambda];
         while f(&distribution.mean) > target && distribution.generation < 20_000 {
             let mut lengths = Vec::new();
-            let Scratch { work, .. } = &mut scratch;
+            let UpdateBuffers { work, .. } = &mut buffers;
             distribution.covariance.sample(&mut random, &mut y, work, |l| lengths.push(l));
             let value = |y: &[f64]| {
                 let (mean, sigma) = (&distribution.mean, distribution.sigma);
@@ -182,14 +183,14 @@ mod tests {
                 length: lengths[i],
                 is_drawn: true,
             });
-            distribution.update(&parameters, steps, &[], &mut scratch).unwrap();
+            distribution.update(&parameters, steps, &[], &mut buffers).unwrap();
             assert!(distribution.is_sound(n, separable));
         }
         distribution.generation
     }
 
     #[test]
-    fn a_sphere_takes_as_long_as_in_the_literature() {
+    fn a_sphere_takes_as_many_generations_as_in_the_literature() {
         // Log-linear: some 100 to 200 generations for twelve digits in 10 dimensions.
         let sphere = |x: &[f64]| squared(x);
         let taken = generations(sphere, 10, false, 1e-10);
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ellipsoid_is_learned_and_the_separable_variant_learns_it_sooner() {
+    fn the_separable_variant_adapts_faster_to_an_ellipsoid() {
         let ellipsoid = |x: &[f64]| -> f64 {
             x.iter().enumerate().map(|(i, x)| 10f64.powf(6.0 * i as f64 / 9.0) * x * x).sum()
         };

@@ -1,25 +1,24 @@
-//! The encoding between the coordinates that CMA-ES works with and the points of the space.
+//! The mapping between the unbounded coordinates of CMA-ES and the points of the space.
 //!
-//! Every axis has length 1. The search itself is unbounded; a coordinate v of the search stands for this
-//! coordinate of a point:
+//! Every axis has length 1. A coordinate v of the search maps to a coordinate of a point as follows:
 //!
 //! - *continuous*: by the smooth, periodic transformation that is the default of Hansen's `cma`
-//!   (`BoundTransform`): the identity inside, a parabola within a margin of either bound, and
-//!   mirrored beyond. So no penalty has to be weighed against the objective, whose scale is unknown;
-//!   the objective is smooth at an optimum on a bound; and every evaluated point is in the box.
-//! - *ordered, and booleans* (as two ordered levels): the index in `0..=last` of the cell that v falls
-//!   into, each cell of length 1 / count; on a log scale, the cells shrink as their integers grow.
+//!   (`BoundTransform`): the identity inside, a parabola within a margin of either bound, and mirrored
+//!   beyond. So there is no penalty to balance against the unknown scale of the objective, the objective
+//!   is smooth at an optimum on a bound, and every evaluated point is in the box.
+//! - *ordered, and booleans* (as two ordered levels): the index in `0..=last` of the cell that contains
+//!   v. Each cell has length 1 / count; on a log scale, cells of larger integers are shorter.
 //!
-//! A discrete coordinate would no longer change once the deviation is small compared with a cell.
-//! CMA-ES with margin (Hamano et al. 2022) keeps the probability of leaving the cell above
-//! alpha = 1 / (n lambda). This is a simple form of it: the deviation of a discrete coordinate is scaled
-//! up, outside of C, such that samples around a mean in the middle of its cell leave the cell with
-//! probability alpha, and the mean stays between the middles of the first and the last cell.
+//! A discrete coordinate would stop changing once its deviation is small compared with a cell. CMA-ES with
+//! margin (Hamano et al. 2022) keeps the probability of leaving the cell above alpha = 1 / (n lambda).
+//! This is a simplified form: the deviation of a discrete coordinate is scaled up, outside of C, such
+//! that samples around a mean in the middle of its cell leave the cell with probability alpha. The mean
+//! stays between the middles of the first and the last cell.
 
 use crate::random::Random;
 use crate::space::{Axis, Interval, Space};
 
-/// The reach of the parabola on either side of a bound, as a share of the range.
+/// The width of the parabola on either side of a bound, as a fraction of the range.
 const MARGIN: f64 = 1.0 / 32.0;
 
 /// The distance between the two mirrors, at -MARGIN and 1 + MARGIN.
@@ -31,7 +30,7 @@ pub(super) fn draw_mean(space: &Space, random: &mut Random, mean: &mut [f64]) {
     confine(space, mean);
 }
 
-/// Writes to `point` the point that the coordinates `v(index)` of the search stand for.
+/// Writes to `point` the point at coordinates `v(index)` of the search.
 #[inline]
 pub(super) fn decode(space: &Space, v: impl Fn(usize) -> f64, point: &mut [f64]) {
     for entry in space.entries() {
@@ -48,8 +47,8 @@ pub(super) fn decode(space: &Space, v: impl Fn(usize) -> f64, point: &mut [f64])
     }
 }
 
-/// Writes to `v` coordinates of the search that stand for `point`: among mirror images the one nearest
-/// to `mean`, for a cell its middle.
+/// Writes to `v` coordinates of the search that map to `point`: of the mirror images the one nearest to
+/// `mean`, and the middle of a cell.
 pub(super) fn encode(space: &Space, point: &[f64], mean: &[f64], v: &mut [f64]) {
     for entry in space.entries() {
         let range = entry.range();
@@ -58,7 +57,7 @@ pub(super) fn encode(space: &Space, point: &[f64], mean: &[f64], v: &mut [f64]) 
         for (v, (&x, &mean)) in v[range].iter_mut().zip(places) {
             *v = match axis {
                 Axis::Continuous { low, high } => {
-                    // An axis may hold a single number, where its logarithms round to one.
+                    // The logarithms of a narrow range may round to a single number.
                     let share = if high > low { (x - low) / (high - low) } else { 0.5 };
                     let inside = unbend(share);
                     let mirror = if mean < 0.5 { -MARGIN } else { 1.0 + MARGIN };
@@ -71,11 +70,12 @@ pub(super) fn encode(space: &Space, point: &[f64], mean: &[f64], v: &mut [f64]) 
     }
 }
 
-/// Brings the mean back: a continuous coordinate by whole periods into the one around the box, which
-/// does not change the point; a discrete one between the middles of the first and the last cell.
+/// Confines the mean. A continuous coordinate is moved by whole periods to the period around the box, which
+/// does not change the point. A discrete coordinate is clamped between the middles of the first and the
+/// last cell.
 ///
-/// A mean beyond a mirror is left there. Stopping it at the mirror slows the search down a lot where
-/// the optimum is on a bound, since the path would record steps that the mean did not make.
+/// A mean beyond a mirror is left there. Clamping it at the mirror makes the search much slower if the
+/// optimum is on a bound, since the path would record steps that the mean did not make.
 pub(super) fn confine(space: &Space, mean: &mut [f64]) {
     for entry in space.entries() {
         let range = entry.range();
@@ -97,9 +97,8 @@ pub(super) fn confine(space: &Space, mean: &mut [f64]) {
     }
 }
 
-/// Writes to `scale` the factor by which the deviation of each coordinate is scaled up: 1 where it is
-/// continuous or `deviation(index)` alone is enough. `alpha` is the probability of leaving a cell
-/// from its middle.
+/// Writes to `scale` the factor of each coordinate's deviation: 1 for continuous coordinates, and if
+/// `deviation(index)` is large enough. `alpha` is the probability of leaving a cell from its middle.
 pub(super) fn margins(
     space: &Space,
     mean: &[f64],
@@ -154,12 +153,12 @@ fn unbend(x: f64) -> f64 {
     }
 }
 
-/// The bounds of an axis on a log scale, as logarithms: each integer has half a step on either side.
+/// The logarithms of the bounds of an axis on a log scale. Each integer covers half a step on either side.
 fn logarithms(from: f64, last: f64) -> (f64, f64) {
     ((from - 0.5).ln(), (from + last + 0.5).ln())
 }
 
-/// The index of the cell that v falls into.
+/// The index of the cell that contains v.
 #[inline]
 fn index_at(axis: Axis, v: f64) -> f64 {
     let last = axis.extent().high;
@@ -190,8 +189,8 @@ fn middle(axis: Axis, index: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// The number that a standard normal variable exceeds with probability `p`, at most 1/2 (Abramowitz
-/// and Stegun 26.2.23, to 4.5e-4).
+/// The upper quantile of the standard normal distribution for a probability `p` up to 1/2 (Abramowitz and
+/// Stegun 26.2.23, with an error below 4.5e-4).
 fn upper_quantile(p: f64) -> f64 {
     let t = (-2.0 * p.clamp(1e-300, 0.49).ln()).sqrt();
     let above = 2.515517 + t * (0.802853 + t * 0.010328);
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn bending_is_smooth_periodic_and_inverted() {
+    fn the_bound_transformation_is_smooth_periodic_and_inverted() {
         for step in -4000..4000 {
             let v = f64::from(step) / 1000.0;
             let x = bend(v);
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn every_point_survives_the_way_there_and_back() {
+    fn encoding_and_decoding_returns_the_same_point() {
         let space = mixed();
         let mut random = Random::new(1);
         let n = space.dimension();
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn confining_a_mean_does_not_move_its_point() {
+    fn confining_a_mean_does_not_change_its_point() {
         let space = Space::cube(1, 0.0, 1.0).unwrap();
         for step in -5000..5000 {
             let mut mean = [f64::from(step) / 1000.0];
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_decoded_is_of_the_space() {
+    fn decoded_points_are_in_the_space() {
         let space = mixed();
         let mut random = Random::new(2);
         let mut point = vec![0.0; space.dimension()];

@@ -1,13 +1,14 @@
-//! The candidates of one generation: drawn, asked, told, until lambda are told.
+//! The candidates of one generation, which ends when lambda of them are told.
 //!
 //! Asking never waits: when all columns have been asked, more are drawn. Steps are drawn in batches,
-//! since one product of two matrices costs less than a product of a matrix and a vector for each step.
-//! Candidates that never come back are forgotten with the generation, or when there are too many.
+//! since one matrix-matrix product costs less than a matrix-vector product for each step. Lost
+//! candidates are forgotten at the end of the generation, or when there are too many.
 
 use crate::optimizers::saved::ID_HEADROOM;
 use crate::outcome::Rank;
 use serde::{Deserialize, Serialize};
 
+/// The candidates of one generation, stored as columns.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Generation {
     /// The steps y, n numbers per column.
@@ -15,45 +16,45 @@ pub(super) struct Generation {
     columns: Vec<Column>,
     /// No column before this one is ready.
     next: usize,
-    /// The outcomes told that count towards lambda.
+    /// The number of outcomes told that count towards lambda.
     told: usize,
-    /// In a space with discrete coordinates: uniform draws in place of candidates, where the
-    /// distribution yielded only points that were seen before.
+    /// The number of uniform draws, in a space with discrete coordinates, because the distribution only
+    /// gave points seen before.
     pub(super) strays: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Column {
-    /// |C^(-1/2) y|².
+    /// y^T C^-1 y.
     pub(super) length: f64,
-    status: Status,
+    status: ColumnStatus,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-enum Status {
+enum ColumnStatus {
     /// Drawn, not yet asked.
     Ready,
-    /// Asked, under this id.
-    Out(u64),
+    /// Asked under this id, not yet told.
+    Pending(u64),
     /// Told.
     Told(Rank),
-    /// Told without having been asked: does not count towards lambda.
+    /// Told without being asked. It does not count towards lambda.
     Known(Rank),
-    /// Not to be asked: its point was seen before.
+    /// Not asked, because its point was seen before.
     Dropped,
 }
 
 impl Column {
-    /// The rank, once there is one.
+    /// The rank, if it is told.
     pub(super) fn rank(&self) -> Option<Rank> {
         match self.status {
-            Status::Told(rank) | Status::Known(rank) => Some(rank),
+            ColumnStatus::Told(rank) | ColumnStatus::Known(rank) => Some(rank),
             _ => None,
         }
     }
 
     pub(super) fn is_known(&self) -> bool {
-        matches!(self.status, Status::Known(_))
+        matches!(self.status, ColumnStatus::Known(_))
     }
 }
 
@@ -76,7 +77,7 @@ impl Generation {
 
     /// The next column to ask, if one is ready.
     pub(super) fn take_ready(&mut self) -> Option<usize> {
-        let is_ready = |column: &Column| column.status == Status::Ready;
+        let is_ready = |column: &Column| column.status == ColumnStatus::Ready;
         let ahead = self.columns[self.next..].iter().position(is_ready);
         let Some(ahead) = ahead else {
             self.next = self.columns.len();
@@ -84,27 +85,27 @@ impl Generation {
         };
         let index = self.next + ahead;
         self.next = index + 1;
-        self.columns[index].status = Status::Dropped;
+        self.columns[index].status = ColumnStatus::Dropped;
         Some(index)
     }
 
     /// Records that a column was asked under this id.
-    pub(super) fn set_out(&mut self, index: usize, id: u64) {
-        self.columns[index].status = Status::Out(id);
+    pub(super) fn set_pending(&mut self, index: usize, id: u64) {
+        self.columns[index].status = ColumnStatus::Pending(id);
     }
 
-    /// The column that was asked under this id, unless it was forgotten.
+    /// The column asked under this id, unless it was forgotten.
     pub(super) fn find(&self, id: u64) -> Option<usize> {
-        self.columns.iter().rposition(|column| column.status == Status::Out(id))
+        self.columns.iter().rposition(|column| column.status == ColumnStatus::Pending(id))
     }
 
     pub(super) fn tell(&mut self, index: usize, rank: Rank) {
-        self.columns[index].status = Status::Told(rank);
+        self.columns[index].status = ColumnStatus::Told(rank);
         self.told += 1;
     }
 
-    /// Makes room for `count` new columns: returns their steps to fill, and the list to which each
-    /// length is added by [`Generation::push_drawn`].
+    /// Adds the steps of `count` new columns. Returns these steps, which the caller fills, and the list to
+    /// which the caller adds each column by [`Generation::push_drawn`].
     pub(super) fn extend(&mut self, count: usize, n: usize) -> (&mut [f64], &mut Vec<Column>) {
         let start = self.steps.len();
         self.steps.resize(start + count * n, 0.0);
@@ -112,11 +113,11 @@ impl Generation {
     }
 
     pub(super) fn push_drawn(columns: &mut Vec<Column>, length: f64) {
-        columns.push(Column { length, status: Status::Ready });
+        columns.push(Column { length, status: ColumnStatus::Ready });
     }
 
-    /// Takes in a step that was not drawn from the current distribution. One that was never asked is
-    /// `known`: of these the best `max_known` are kept.
+    /// Adds a step that was not drawn from the current distribution. Of the `known` ones, which were never
+    /// asked, the best `max_known` are kept.
     pub(super) fn inject(
         &mut self,
         y: &[f64],
@@ -127,11 +128,11 @@ impl Generation {
     ) {
         if !known {
             self.steps.extend_from_slice(y);
-            self.columns.push(Column { length, status: Status::Told(rank) });
+            self.columns.push(Column { length, status: ColumnStatus::Told(rank) });
             self.told += 1;
             return;
         }
-        let column = Column { length, status: Status::Known(rank) };
+        let column = Column { length, status: ColumnStatus::Known(rank) };
         let others = || self.columns.iter().enumerate().filter(|(_, column)| column.is_known());
         if others().count() < max_known {
             self.steps.extend_from_slice(y);
@@ -144,15 +145,15 @@ impl Generation {
         }
     }
 
-    /// Writes the columns that have a rank to `order`, best first, ties by column.
+    /// Writes the columns with a rank to `order`, sorted by rank, ties by index.
     pub(super) fn rank(&self, order: &mut Vec<usize>) {
         order.clear();
         order.extend((0..self.columns.len()).filter(|&i| self.columns[i].rank().is_some()));
         order.sort_by_key(|&i| self.columns[i].rank());
     }
 
-    /// Forgets the candidates that are out; their steps are no longer known when they are told.
-    pub(super) fn forget_out(&mut self, n: usize) {
+    /// Forgets the pending candidates. They are injected when they are told.
+    pub(super) fn forget_pending(&mut self, n: usize) {
         let mut kept = 0;
         for i in 0..self.columns.len() {
             if self.columns[i].rank().is_some() {
@@ -172,12 +173,13 @@ impl Generation {
         (self.next, self.told, self.strays) = (0, 0, 0);
     }
 
-    /// Checks the invariants of a deserialized generation of an optimizer that was asked `asked` times.
+    /// Checks the invariants of a deserialized generation. `asked` is the number of candidates asked.
     pub(super) fn is_sound(&self, n: usize, lambda: usize, asked: u64) -> bool {
-        let told = self.columns.iter().filter(|column| matches!(column.status, Status::Told(_)));
+        let told =
+            self.columns.iter().filter(|column| matches!(column.status, ColumnStatus::Told(_)));
         let is_possible = |column: &Column| match column.status {
-            Status::Out(id) => id < asked,
-            Status::Told(rank) | Status::Known(rank) => rank.is_sound(),
+            ColumnStatus::Pending(id) => id < asked,
+            ColumnStatus::Told(rank) | ColumnStatus::Known(rank) => rank.is_sound(),
             _ => true,
         };
         self.columns.len().checked_mul(n) == Some(self.steps.len())
@@ -211,11 +213,11 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_asked_once_and_ranked_when_told() {
+    fn columns_are_asked_once_and_sorted_by_rank() {
         let mut generation = drawn(3);
         for id in 0..3 {
             let column = generation.take_ready().unwrap();
-            generation.set_out(column, id);
+            generation.set_pending(column, id);
         }
         assert_eq!(generation.take_ready(), None);
         for (id, value) in [(2, 1.0), (0, 3.0), (1, f64::NAN)] {
@@ -230,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_can_be_forgotten() {
+    fn pending_candidates_can_be_forgotten() {
         let mut generation = drawn(4);
         for id in 0..3 {
             let column = generation.take_ready().unwrap();
-            generation.set_out(column, id);
+            generation.set_pending(column, id);
         }
         generation.tell(1, rank(5.0));
-        generation.forget_out(2);
+        generation.forget_pending(2);
         assert_eq!((generation.len(), generation.told()), (1, 1));
         assert_eq!(generation.step(0, 2), [1.0, 1.0]);
         assert_eq!(generation.find(0), None);
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_known_points_are_kept() {
+    fn only_the_best_known_points_are_kept() {
         let mut generation = drawn(1);
         for value in [5.0, 3.0, 4.0, 9.0, 1.0] {
             generation.inject(&[value; 2], 1.0, rank(value), true, 2);

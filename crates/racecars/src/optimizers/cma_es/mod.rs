@@ -5,23 +5,22 @@
 //! worse half, and restarts. The files by role:
 //!
 //! - `parameters`: weights and learning rates, eqs. (48) to (58)
-//! - `covariance`: the matrix, or its diagonal, and its decomposition
-//! - `distribution`: one step of the evolution, eqs. (38) to (47)
-//! - `generation`: the candidates asked and told between two such steps
-//! - `stopping` and `restarts`: when a run is over, and how the next one starts
-//! - `encoding`: bounds and discrete coordinates, which the distribution knows nothing of
+//! - `covariance`: the matrix, or its diagonal, and its Cholesky factor
+//! - `distribution`: one generation of the evolution, eqs. (38) to (47)
+//! - `generation`: the candidates of one generation
+//! - `stopping` and `restarts`: when a run ends, and how the next one starts
+//! - `encoding`: bounds and discrete coordinates, which the distribution does not have
 //!
-//! Asking and telling. The distribution is updated as soon as lambda outcomes are told, whichever
-//! candidates they belong to. A candidate told after that was drawn from an earlier distribution; it is
-//! taken in as an *injected* point (Hansen, "Injecting external solutions into CMA-ES", 2011): as the
-//! step that leads to it from the current mean, shortened to a length that the current distribution
-//! might have drawn. One that is more than two generations late, or of an earlier run, only counts for
-//! the best point: with candidates of any age the step size collapses. So with many more workers than
-//! lambda a generation takes more than lambda evaluations, and a population as large as the number of
-//! workers is the better choice.
+//! Asking and telling. The distribution is updated as soon as lambda outcomes are told, for any
+//! candidates. A candidate told after that was drawn from an earlier distribution. It is *injected*
+//! (Hansen, "Injecting external solutions into CMA-ES", 2011): as the step from the current mean to it,
+//! shortened to a length that is likely under the current distribution. A candidate that is more than
+//! two generations late, or from an earlier run, only counts for the best point: with candidates of any
+//! age the step size collapses. So with many more workers than lambda, a generation takes more than
+//! lambda evaluations, and a population as large as the number of workers is the better choice.
 //!
-//! A point that was never asked is injected too, and does not count towards lambda. Of such points
-//! told before the first ask, the best one is where the search starts.
+//! A point that was never asked is also injected, and does not count towards lambda. The search starts at
+//! the best of the points told before the first ask.
 
 mod covariance;
 mod distribution;
@@ -35,7 +34,7 @@ mod stopping;
 pub use settings::{CmaEs, Restarts};
 
 use super::ledger::Ledger;
-use super::shell::{Proposal, Search, Setup, Told, Tools};
+use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
 use crate::error::Result;
 use crate::outcome::Rank;
 use crate::random::Random;
@@ -50,39 +49,39 @@ use settings::Resolved;
 use std::fmt;
 use stopping::{Stop, ValueHistory};
 
-/// Generations by which a candidate may be late and still count.
+/// The number of generations by which a candidate may be late and still be injected.
 const MAX_LATE_GENERATIONS: usize = 2;
 
-/// The dimension from which on a step with the full covariance matrix may take milliseconds.
+/// From this dimension on, an update of the full covariance matrix may take milliseconds.
 const HEAVY_DIMENSION: usize = 30;
 
 /// CMA-ES or separable CMA-ES.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct CmaEsSearch {
     settings: Resolved,
-    /// The id of the first candidate of the current generation, of the one before, and so on: of
-    /// those generations of the run whose candidates still count.
+    /// The ids of the first candidates of the current generation and of the previous ones whose candidates
+    /// are still injected, latest first.
     first_ids: [u64; MAX_LATE_GENERATIONS + 1],
     schedule: RestartSchedule,
     distribution: Distribution,
     generation: Generation,
     values: ValueHistory,
-    /// Why the last run ended.
+    /// Why the previous run ended.
     last_stop: Option<Stop>,
     #[serde(skip)]
     scratch: Scratch,
 }
 
-/// Values derived from the state, and buffers.
+/// Derived values and buffers.
 #[derive(Default)]
 struct Scratch {
     parameters: Parameters,
-    /// The factor by which each coordinate's deviation is scaled up; empty in continuous spaces.
+    /// The factor of each coordinate's deviation; empty in continuous spaces.
     scale: Vec<f64>,
-    distribution: distribution::Scratch,
-    /// The columns of the generation, by rank.
+    distribution: distribution::UpdateBuffers,
+    /// The columns of the generation, sorted by rank.
     order: Vec<usize>,
-    /// A step.
+    /// A buffer for a step.
     step: Vec<f64>,
 }
 
@@ -115,8 +114,7 @@ impl CmaEsSearch {
         })
     }
 
-    /// Recomputes the factors by which the deviations of discrete coordinates are scaled up in this
-    /// generation.
+    /// Computes the factors of the deviations of discrete coordinates for this generation.
     fn update_scale(&mut self, space: &Space) {
         let Scratch { parameters, scale, .. } = &mut self.scratch;
         if !scale.is_empty() {
@@ -127,7 +125,7 @@ impl CmaEsSearch {
         }
     }
 
-    /// The next column of the generation that was not asked yet; draws more when there is none.
+    /// The next column of the generation that was not asked yet. Draws more columns if there is none.
     fn next_column(&mut self, random: &mut Random) -> Option<usize> {
         /// Columns drawn at a time after the first lambda.
         const EXTRA_COLUMNS: usize = 8;
@@ -136,9 +134,9 @@ impl CmaEsSearch {
             return Some(column);
         }
         let (n, lambda) = (distribution.mean.len(), scratch.parameters.lambda);
-        // Candidates that never come back must not pile up.
+        // Lost candidates must not accumulate.
         if generation.len() >= 4 * lambda {
-            generation.forget_out(n);
+            generation.forget_pending(n);
         }
         let count = if generation.len() < lambda { lambda } else { EXTRA_COLUMNS.min(lambda) };
         let work = &mut scratch.distribution.work;
@@ -161,15 +159,15 @@ impl CmaEsSearch {
         }
     }
 
-    /// Moves the mean of a run that has not begun to a point.
+    /// Moves the mean to a point, before the first candidate of a run.
     fn start_at(&mut self, space: &Space, point: &[f64]) {
-        // From the middle of the box, no mirror image is nearer than the point.
+        // No mirror image is nearer to the middle of the box than the point itself.
         self.scratch.step.fill(0.5);
         encoding::encode(space, point, &self.scratch.step, &mut self.distribution.mean);
         self.update_scale(space);
     }
 
-    /// Takes in a point that the current distribution did not draw (Hansen 2011, eqs. (3) and (4)).
+    /// Injects a point that was not drawn from the current distribution (Hansen 2011, eqs. (3) and (4)).
     fn inject(&mut self, space: &Space, point: &[f64], rank: Rank, known: bool) {
         let CmaEsSearch { distribution, generation, scratch, .. } = self;
         let Scratch { parameters, scale, distribution: buffers, step, .. } = scratch;
@@ -185,7 +183,7 @@ impl CmaEsSearch {
             step.iter_mut().for_each(|y| *y *= factor);
             length = longest * longest;
         }
-        // A step that overflowed says nothing: no step.
+        // A step that overflowed is replaced by a zero step.
         if !(length.is_finite() && step.iter().all(|y| y.is_finite())) {
             step.fill(0.0);
             length = 0.0;
@@ -193,16 +191,17 @@ impl CmaEsSearch {
         generation.inject(step, length, rank, known, parameters.lambda / 2);
     }
 
-    /// Updates the distribution, once lambda outcomes are told.
+    /// Updates the distribution after lambda outcomes.
+    #[expect(clippy::expect_used, reason = "see the message")]
     fn evolve(&mut self, tools: &mut Tools<'_, ()>) {
-        let CmaEsSearch { distribution, generation, values, schedule, scratch, .. } = self;
+        let CmaEsSearch { settings, distribution, generation, values, schedule, scratch, .. } =
+            self;
         let Scratch { parameters, scale, distribution: buffers, order, .. } = scratch;
         generation.rank(order);
-        // Known points take the places of the worst.
+        // Known points displace the worst ones.
         order.truncate(parameters.lambda);
         let rank_at = |place: usize| {
-            let column = order.get(place).map(|&column| generation.column(column));
-            column.and_then(generation::Column::rank).unwrap_or(Rank::FAILURE)
+            generation.column(order[place]).rank().expect("sorted columns have ranks")
         };
         let (best, median) = (rank_at(0), rank_at(parameters.lambda / 2));
         let worst = rank_at(parameters.lambda - 1);
@@ -220,6 +219,10 @@ impl CmaEsSearch {
                 Ok(()) => {
                     encoding::confine(tools.space, &mut distribution.mean);
                     let shortest = ValueHistory::lengths(parameters, n).1;
+                    debug_assert!(
+                        distribution.is_sound(n, settings.separable),
+                        "a distribution is finite and positive definite"
+                    );
                     values.push(best, median, worst, shortest);
                     values.stop(distribution, parameters, schedule.sigma)
                 }
@@ -254,7 +257,7 @@ impl CmaEsSearch {
     }
 }
 
-/// The distribution that a run starts with: around a uniformly random point.
+/// The initial distribution of a run, around a uniformly random point.
 fn initial_distribution(
     space: &Space,
     settings: &Resolved,
@@ -282,27 +285,30 @@ impl Search for CmaEsSearch {
     }
 
     fn propose(&mut self, tools: &mut Tools<'_, ()>) -> Option<Proposal<()>> {
-        /// Where points can repeat: draws from the distribution before a uniform draw.
-        const TRIES: usize = 16;
+        /// In spaces where points can repeat: draws from the distribution before a uniform draw.
+        const MAX_TRIES: usize = 16;
         let mut point = tools.buffer();
-        let drawn = tools.unseen(TRIES, &mut point, |tools, _, point| {
+        let unseen = tools.unseen(MAX_TRIES, &mut point, |tools, _, point| {
             let column = self.next_column(tools.random)?;
             self.decode(tools.space, column, point);
             Some((tools.space.key(point), column))
         });
-        match drawn {
-            Some((_, Some(column))) => self.generation.set_out(column, tools.ledger.next_id()),
-            _ => self.generation.strays += 1,
+        match unseen.as_ref().and_then(|unseen| unseen.data) {
+            Some(column) => self.generation.set_pending(column, tools.ledger.next_id()),
+            None => self.generation.strays += 1,
         }
-        let (key, _) = drawn?;
-        Some(Proposal { point, key, mark: () })
+        Some(Proposal { point, key: unseen?.key, mark: () })
     }
 
-    fn learn(&mut self, told: Told<()>, tools: &mut Tools<'_, ()>) -> Result<Option<Box<[f64]>>> {
-        let Told { sample: Sample { point, rank, .. }, asked, is_best } = told;
-        match asked {
-            Some((id, ())) if id < self.first_ids[MAX_LATE_GENERATIONS] => {}
-            Some((id, ())) => {
+    fn learn(
+        &mut self,
+        evaluated: Evaluated<()>,
+        tools: &mut Tools<'_, ()>,
+    ) -> Result<Option<Box<[f64]>>> {
+        let Evaluated { sample: Sample { point, rank, .. }, asked, is_best } = evaluated;
+        match asked.map(|asked| asked.id) {
+            Some(id) if id < self.first_ids[MAX_LATE_GENERATIONS] => {}
+            Some(id) => {
                 self.schedule.count();
                 match self.generation.find(id) {
                     Some(column) => self.generation.tell(column, rank),

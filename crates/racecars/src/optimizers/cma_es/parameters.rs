@@ -1,8 +1,8 @@
 //! The strategy parameters: weights and learning rates, eqs. (49) to (58) of the tutorial (Hansen,
-//! "The CMA Evolution Strategy: A Tutorial", arXiv 1604.00772), and the faster learning of the
+//! "The CMA Evolution Strategy: A Tutorial", arXiv 1604.00772), and the larger learning rates of the
 //! separable variant (Ros and Hansen, "A simple modification in CMA-ES", 2008).
 
-/// The dimension from which on the step size follows a shorter path.
+/// From this dimension on, the path of the step size is shorter.
 const HIGH_DIMENSION: usize = 300;
 
 /// The parameters, derived from the dimension n, the population lambda and the variant.
@@ -11,9 +11,9 @@ pub(super) struct Parameters {
     pub(super) lambda: usize,
     /// mu: the number of positive weights.
     pub(super) mu: usize,
-    /// By rank, best first: mu positive ones that sum to 1, then negative ones.
+    /// By rank, best first: mu positive weights that sum to 1, then negative weights.
     pub(super) weights: Vec<f64>,
-    /// mu_eff: the number of equally weighted candidates that the positive weights amount to.
+    /// mu_eff: the variance effective selection mass of the positive weights.
     pub(super) mu_eff: f64,
     /// c_sigma: learning rate of the step-size path.
     pub(super) c_sigma: f64,
@@ -27,17 +27,17 @@ pub(super) struct Parameters {
     pub(super) c_mu: f64,
     /// E ||N(0, I)||.
     pub(super) expected_norm: f64,
-    /// Generations from one eigendecomposition to the next.
+    /// The number of generations between factorizations of C.
     pub(super) gap: u64,
 }
 
 impl Parameters {
     pub(super) fn new(dimension: usize, lambda: usize, separable: bool) -> Self {
-        /// Eigendecompositions of C per dimension, within the 1 / (c_1 + c_mu) generations in which
-        /// C is learned once over. The tutorial (section B.2) has 10; from 1 on there is no difference
-        /// in the evaluations needed, and the decomposition is most of the cost in hundreds of
-        /// dimensions.
-        const DECOMPOSITIONS_PER_DIMENSION: f64 = 1.0;
+        /// Factorizations of C per dimension, within the 1 / (c_1 + c_mu) generations in which C is
+        /// learned. The tutorial (section B.2) has 10 decompositions; from 1 on there is no difference in
+        /// the number of evaluations needed, and the factorization is a large part of the cost in hundreds
+        /// of dimensions.
+        const FACTORIZATIONS_PER_DIMENSION: f64 = 1.0;
         const ALPHA_COV: f64 = 2.0;
         let n = dimension as f64;
         // Eq. (49).
@@ -51,10 +51,10 @@ impl Parameters {
         };
         let (mu_eff, mu_eff_negative) = (effective(positive), effective(negative));
 
-        // Eq. (55), and a departure in high dimensions: the path that it sums over n generations lags
-        // behind a step size that has to shrink within n, which is then some 1.6 times too large on
-        // a sphere of 500 coordinates. (There pycma leaves the path for two-point adaptation, which
-        // would tell candidates apart by the order in which they are asked.)
+        // Eq. (55), with a departure in high dimensions: its path sums over n generations, which is too
+        // slow for a step size that has to shrink within n generations. On a sphere with 500 coordinates
+        // the step size is then about 1.6 times too large. (pycma switches to two-point adaptation there,
+        // which would treat candidates differently by the order in which they are asked.)
         let (c_sigma, d_base) = if dimension < HIGH_DIMENSION {
             ((mu_eff + 2.0) / (n + mu_eff + 5.0), 1.0)
         } else {
@@ -64,7 +64,7 @@ impl Parameters {
         let d_sigma = d_base + 2.0 * excess + c_sigma;
         // Eq. (56).
         let c_c = (4.0 + mu_eff / n) / (n + 4.0 + 2.0 * mu_eff / n);
-        // Eqs. (57) and (58); n variances are learned (n + 2) / 3 times as fast as a matrix.
+        // Eqs. (57) and (58). The separable variant learns (n + 2) / 3 times as fast.
         let speed = if separable { (n + 2.0) / 3.0 } else { 1.0 };
         let c_1 = (speed * ALPHA_COV / ((n + 1.3).powi(2) + mu_eff)).min(0.5);
         let c_mu = speed * ALPHA_COV * (0.25 + mu_eff + 1.0 / mu_eff - 2.0)
@@ -83,7 +83,7 @@ impl Parameters {
             w if w < 0.0 => alpha * w / sum_negative,
             _ => 0.0,
         };
-        let gap = 1.0 / (DECOMPOSITIONS_PER_DIMENSION * n * (c_1 + c_mu));
+        let gap = 1.0 / (FACTORIZATIONS_PER_DIMENSION * n * (c_1 + c_mu));
         Parameters {
             lambda,
             mu,
@@ -109,9 +109,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_values_are_those_of_pycma() {
-        // cma 4.5.0: mueff, c1, cmu, cc of CMAEvolutionStrategy(n * [0], 1).sp; its c_sigma has a 3
-        // in the place of the tutorial's 5.
+    fn parameters_equal_those_of_pycma() {
+        // cma 4.5.0: mueff, c1, cmu, cc of CMAEvolutionStrategy(n * [0], 1).sp. Its c_sigma has a 3
+        // instead of the tutorial's 5.
         let pycma = [
             (10, 10, [3.167_299, 0.015_283_82, 0.023_551_78, 0.294_990_4]),
             (40, 15, [4.540_915, 0.001_169_433, 0.003_405_22, 0.093_009_2]),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_and_weights_are_sound_in_every_size() {
+    fn rates_and_weights_are_valid_in_every_size() {
         for n in [1, 2, 3, 10, 100, 1000, 100_000] {
             for lambda in [2, 3, 4, 5, 10, 40, 1000] {
                 for separable in [false, true] {

@@ -1,4 +1,4 @@
-//! The population and the step size of the next run: those of the first run, IPOP (Auger and Hansen,
+//! The population and the step size of each run: unchanged, IPOP (Auger and Hansen,
 //! "A restart CMA evolution strategy with increasing population size", 2005), or BIPOP (Hansen,
 //! "Benchmarking a bi-population CMA-ES on the BBOB-2009 function testbed", 2009).
 
@@ -7,25 +7,25 @@ use crate::optimizers::saved::ID_HEADROOM;
 use crate::random::Random;
 use serde::{Deserialize, Serialize};
 
-/// The current run, and the evaluations that each regime has used so far.
+/// The current run, and the evaluations used by each regime.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct RestartSchedule {
     /// lambda of this run.
     pub(super) population: usize,
     /// The initial step size of this run.
     pub(super) sigma: f64,
-    /// Runs before this one.
+    /// The number of earlier runs.
     pub(super) restarts: u64,
-    /// Evaluations in this run.
+    /// The number of evaluations in this run.
     evaluations: u64,
-    /// The evaluations that this run may use, if it is one of BIPOP's small populations.
+    /// The maximum number of evaluations in this run, if it is one of BIPOP's runs with a small population.
     limit: Option<u64>,
     /// lambda of the last run with a large population.
     large_population: usize,
-    /// Evaluations of the runs before this one, by regime.
+    /// Evaluations of earlier runs, by regime.
     used_large: u64,
     used_small: u64,
-    /// Evaluations of the last run with a large population.
+    /// The number of evaluations in the last run with a large population.
     last_large: u64,
 }
 
@@ -49,7 +49,7 @@ impl RestartSchedule {
         self.evaluations += 1;
     }
 
-    /// Whether this run has used up its share of evaluations.
+    /// Whether this run has used its share of evaluations.
     pub(super) fn is_over(&self) -> bool {
         self.limit.is_some_and(|limit| self.evaluations >= limit)
     }
@@ -74,7 +74,7 @@ impl RestartSchedule {
             self.population = doubled;
             return;
         }
-        // The first run, with the default population, counts as small, so the second one is large.
+        // The first run counts as small, so the second one is large.
         let was_small = self.limit.take().is_some() || self.restarts == 1;
         if was_small {
             self.used_small += evaluations;
@@ -137,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn populations_stay_or_double() {
+    fn populations_stay_the_same_or_double() {
         assert_eq!(populations(Restarts::None, 4, |_| 100), [10, 10, 10, 10]);
         assert_eq!(populations(Restarts::Ipop, 4, |_| 100), [10, 20, 40, 80]);
         assert_eq!(*populations(Restarts::Ipop, 20, |_| 100).last().unwrap(), 1000);
     }
 
     #[test]
-    fn bipop_shares_evaluations_between_its_regimes() {
+    fn bipop_divides_evaluations_between_its_regimes() {
         let runs = populations(Restarts::Bipop, 40, |population| 100 * population);
         assert_eq!(runs[..2], [10, 20]);
         assert!(runs.iter().filter(|&&p| p == 40).count() >= 1, "{runs:?}");

@@ -1,51 +1,54 @@
-//! The settings of CMA-ES, and the defaults derived for those not given.
+//! The settings of CMA-ES, and their derived defaults.
 
 use crate::error::{Error, Result};
 use crate::optimizers::settings::{choices, settings};
 use serde::{Deserialize, Serialize};
 
 settings! {
-    /// Settings of CMA-ES and of its separable variant. What is not given is derived.
+    /// Settings of CMA-ES and of its separable variant. Settings that are not given are derived.
     #[derive(Copy)]
     pub struct CmaEs {
-        /// lambda: the number of candidates in a generation. Default: 4 + floor(3 ln n).
+        /// lambda: the number of candidates per generation. Default: 4 + floor(3 ln n).
         population: Option<usize>,
-        /// The initial standard deviation, as a share of each coordinate's range. Default: 0.2.
+        /// The initial standard deviation, as a fraction of each coordinate's range. Default: 0.2.
         sigma: Option<f64>,
-        /// The population of the next run, once a run has converged or stalled: the same (none),
-        /// doubled each time (ipop), or alternately large and small (bipop). Default: ipop.
+        /// The population of the next run after a run has converged or stalled: the same (none), doubled
+        /// each time (ipop), or alternately large and small (bipop). Default: ipop.
         restarts: Restarts,
     }
 }
 
-/// How the search starts again when a run has converged or stalled: always from a uniformly random
-/// point. It always does start again, since an optimizer can always be asked.
+/// How the search restarts after a run has converged or stalled. It always restarts, since an optimizer can
+/// always be asked, and always from a uniformly random point.
 ///
-/// IPOP is the default by measurement: with 10,000 n evaluations of a rotated Rastrigin function it
-/// found the optimum from 20, 12 and 2 of 20 seeds in 5, 10 and 20 dimensions, BIPOP from 16, 11 and
-/// 1, an unchanged population from 4, 0 and 0; of Schwefel's function from 13, 7 and 10, against 10,
-/// 8 and 3, and 7, 0 and 0.
+/// IPOP is the default by measurement. With 10,000 n evaluations in 5, 10 and 20 dimensions, 20 seeds
+/// each, this many runs found the optimum:
+///
+/// | function | IPOP | BIPOP | unchanged population |
+/// |---|---|---|---|
+/// | rotated Rastrigin | 20, 12, 2 | 16, 11, 1 | 4, 0, 0 |
+/// | Schwefel | 13, 7, 10 | 10, 8, 3 | 7, 0, 0 |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Restarts {
-    /// With the settings of the first run.
+    /// With an unchanged population.
     None,
-    /// With twice the population each time (Auger and Hansen 2005).
+    /// With a population doubled each time (Auger and Hansen 2005).
     #[default]
     Ipop,
-    /// Two regimes with equal shares of the evaluations: doubling populations, and small populations
-    /// with small initial deviations (Hansen 2009).
+    /// With two regimes that get equal shares of the evaluations: doubled populations, and small
+    /// populations with small initial deviations (Hansen 2009).
     Bipop,
 }
 
 choices!(Restarts { None => "none", Ipop => "ipop", Bipop => "bipop" });
 
-/// The most coordinates in one generation: a gigabyte of numbers.
+/// The largest number of coordinates in one generation: a gigabyte of numbers.
 const MAX_GENERATION_COORDINATES: usize = 1 << 27;
 
 const MAX_POPULATION: usize = 1 << 20;
 
-/// [`CmaEs`] with every setting filled in and checked.
+/// [`CmaEs`] with all settings resolved and checked.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Resolved {
     pub(super) population: usize,
@@ -78,7 +81,7 @@ impl Resolved {
         }
         if !(sigma > 0.0 && sigma <= 1.0) {
             return Err(Error::setting(format!(
-                "first deviation sigma = {sigma} is not above 0 and at most 1"
+                "initial deviation sigma = {sigma} is not above 0 and at most 1"
             )));
         }
         Ok(())
@@ -96,7 +99,7 @@ mod tests {
     use crate::error::ErrorKind;
 
     #[test]
-    fn the_population_is_that_of_the_tutorial() {
+    fn the_default_population_is_that_of_the_tutorial() {
         for (n, population) in [(1, 4), (2, 6), (10, 10), (40, 15), (500, 22), (4096, 28)] {
             assert_eq!(CmaEs::default().resolve(false, n).unwrap().population, population);
         }
@@ -113,7 +116,7 @@ mod tests {
         assert_eq!(message, "population 1 is not from 2 to 1048576");
         for sigma in [0.0, -1.0, 1.5, f64::NAN, f64::INFINITY] {
             let message = refused(CmaEs::default().sigma(sigma));
-            assert!(message.starts_with("first deviation sigma = "), "{message}");
+            assert!(message.starts_with("initial deviation sigma = "), "{message}");
         }
     }
 }

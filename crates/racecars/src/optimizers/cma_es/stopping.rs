@@ -1,6 +1,6 @@
-//! The stopping criteria that end a run and start the next one: section B.3 of the tutorial. Tolerances
-//! on values are relative, where the tutorial's are absolute, so that the scale of the objective does
-//! not matter.
+//! The criteria that end a run and start the next one: section B.3 of the tutorial. A departure:
+//! tolerances on values are relative instead of absolute, so that the scale of the objective does not
+//! matter.
 
 use super::distribution::Distribution;
 use super::parameters::Parameters;
@@ -8,7 +8,7 @@ use crate::outcome::Rank;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Why a run of CMA-ES ended and the next one started. The tutorial's names, where it has one.
+/// Why a run ended and the next one started. The names are the tutorial's, if it has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Stop {
     /// The values of the last generation, and the best values of the last 10 + 30 n / lambda
@@ -21,53 +21,62 @@ pub(super) enum Stop {
     /// The condition number of the covariance matrix is above 10^14, or the matrix is no longer positive
     /// definite.
     ConditionCov,
-    /// A tenth of a deviation along a principal axis does not change the mean.
+    /// A tenth of a deviation along an axis does not change the mean. (The axes are the columns of the
+    /// Cholesky factor; in the tutorial they are the principal axes.)
     NoEffectAxis,
-    /// A fifth of the deviation of some coordinate does not change the mean.
+    /// A fifth of the deviation of a coordinate does not change the mean.
     NoEffectCoord,
-    /// The best and the median values of the latest generations are not below those of earlier ones.
+    /// The best and the median values of recent generations are not below those of earlier ones.
     Stagnation,
-    /// Every evaluation failed for [`MAX_FAILED_GENERATIONS`].
+    /// All evaluations failed for [`MAX_FAILED_GENERATIONS`] generations.
     Failures,
-    /// In a space with discrete coordinates: most points drawn were seen before.
+    /// In a space with discrete coordinates: most drawn points were seen before.
     Repeats,
-    /// BIPOP: a run with a small population used up its share of the evaluations.
+    /// BIPOP: a run with a small population has used its share of the evaluations.
     BudgetShare,
 }
 
-/// The values of a run that the criteria look at.
+/// The values of a run that the criteria depend on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct ValueHistory {
-    /// The best and the median value of the latest generations that have both.
-    values: VecDeque<(f64, f64)>,
+    /// The values of the latest generations that have both a best and a median value.
+    values: VecDeque<GenerationValues>,
     /// The largest difference between the best and the median value of one generation.
     spread: f64,
     /// The worst value of the last generation, if all its points had values.
     worst: Option<f64>,
-    /// Generations in a row in which every evaluation failed.
+    /// The number of consecutive generations in which all evaluations failed.
     failed: u32,
 }
 
-/// Generations in a row without a single success after which a run ends.
+/// The best and the median value of a generation.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct GenerationValues {
+    best: f64,
+    median: f64,
+}
+
+/// A run ends after this many consecutive generations in which all evaluations failed.
 const MAX_FAILED_GENERATIONS: u32 = 10;
 
-/// The most generations that are looked at for stagnation.
+/// The largest number of generations considered for stagnation.
 const MAX_STAGNATION_WINDOW: usize = 20_000;
 
 impl ValueHistory {
-    /// Takes in a generation whose evaluations all failed.
+    /// Records a generation whose evaluations all failed.
     pub(super) fn push_failed(&mut self) -> Option<Stop> {
         self.failed += 1;
         (self.failed >= MAX_FAILED_GENERATIONS).then_some(Stop::Failures)
     }
 
-    /// Takes in the best, the median and the worst rank of a generation.
+    /// Records the best, the median and the worst rank of a generation. `shortest` is the minimum length of
+    /// the history.
     pub(super) fn push(&mut self, best: Rank, median: Rank, worst: Rank, shortest: usize) {
         self.failed = 0;
         self.worst = worst.value();
-        // Infeasible generations leave no trace; they end by the criteria on the distribution.
+        // Infeasible generations are not recorded. Such runs end by criteria on the distribution.
         let (Some(best), Some(median)) = (best.value(), median.value()) else { return };
-        self.values.push_back((best, median));
+        self.values.push_back(GenerationValues { best, median });
         if (median - best).is_finite() {
             self.spread = self.spread.max(median - best);
         }
@@ -76,13 +85,13 @@ impl ValueHistory {
         }
     }
 
-    /// The generations that TolFun looks at, and the fewest that stagnation looks at.
+    /// The number of generations considered for TolFun, and the minimum number for stagnation.
     pub(super) fn lengths(parameters: &Parameters, dimension: usize) -> (usize, usize) {
         let adapting = (30.0 * dimension as f64 / parameters.lambda as f64).ceil() as usize;
         (10 + adapting, 120 + adapting)
     }
 
-    /// Whether the run is over. `sigma` is its initial step size.
+    /// The criterion that ends the run, if any. `sigma` is its initial step size.
     pub(super) fn stop(
         &self,
         distribution: &Distribution,
@@ -109,36 +118,37 @@ impl ValueHistory {
         if (0..n).any(has_no_effect) {
             return Some(Stop::NoEffectCoord);
         }
-        if let Some((axis, direction)) = covariance.axis((generation % n as u64) as usize) {
-            let step = 0.1 * distribution.sigma * axis;
-            if mean.iter().zip(direction).all(|(mean, d)| mean + step * d == *mean) {
+        let index = (generation % n as u64) as usize;
+        if let Some(axis) = covariance.axis(index) {
+            let step = 0.1 * distribution.sigma;
+            if mean[index..].iter().zip(axis).all(|(mean, d)| mean + step * d == *mean) {
                 return Some(Stop::NoEffectAxis);
             }
         }
-        // Medians of long stretches are costly: not in every generation.
+        // Medians of long histories are expensive, so this is not checked in every generation.
         if generation.is_multiple_of(20) && self.is_stagnant(stagnant, *generation) {
             return Some(Stop::Stagnation);
         }
         None
     }
 
-    /// The tutorial's TolFun is 10^-12. Here it is the greater of 10^-14 of the value itself, where
-    /// rounding begins, and, for optima of value 0, 10^-20 of the spread of the run's values.
+    /// TolFun is 10^-12 in the tutorial. Here it is the maximum of 10^-14 times the value, which is near
+    /// rounding, and, for optima of value 0, 10^-20 times the spread of the run's values.
     fn is_flat(&self, length: usize) -> bool {
-        let (Some(worst), Some(&(last, _))) = (self.worst, self.values.back()) else {
+        let (Some(worst), Some(last)) = (self.worst, self.values.back()) else {
             return false;
         };
         if self.values.len() < length {
             return false;
         }
-        let recent = || self.values.iter().rev().take(length).map(|(best, _)| *best);
-        let least = recent().fold(last, f64::min);
+        let recent = || self.values.iter().rev().take(length).map(|values| values.best);
+        let least = recent().fold(last.best, f64::min);
         let greatest = recent().fold(worst, f64::max);
         greatest - least <= (1e-14 * least.abs()).max(1e-20 * self.spread)
     }
 
-    /// Compares the medians of the latest and the earliest 30% of a stretch: the last 20% of the run, at
-    /// least `shortest` generations.
+    /// Compares the medians of the latest and the earliest 30% of a window: the last 20% of the run, but
+    /// at least `shortest` generations.
     fn is_stagnant(&self, shortest: usize, generation: u64) -> bool {
         let length =
             ((generation / 5) as usize).clamp(shortest, shortest.max(MAX_STAGNATION_WINDOW));
@@ -146,16 +156,19 @@ impl ValueHistory {
             return false;
         }
         let part = (3 * length / 10).max(1);
-        let stretch = || self.values.iter().skip(self.values.len() - length);
-        let (early, late) = (stretch().take(part), stretch().skip(length - part));
-        let (early_best, early_median): (Vec<f64>, Vec<f64>) = early.copied().unzip();
-        let (late_best, late_median): (Vec<f64>, Vec<f64>) = late.copied().unzip();
-        median(late_best) >= median(early_best) && median(late_median) >= median(early_median)
+        let window = || self.values.iter().skip(self.values.len() - length);
+        let has_not_decreased = |value: fn(&GenerationValues) -> f64| {
+            let early = window().take(part).map(value).collect();
+            let late = window().skip(length - part).map(value).collect();
+            median(late) >= median(early)
+        };
+        has_not_decreased(|values| values.best) && has_not_decreased(|values| values.median)
     }
 
     /// Checks the invariants of a deserialized history.
     pub(super) fn is_sound(&self) -> bool {
-        let are_finite = |(best, median): &(f64, f64)| best.is_finite() && median.is_finite();
+        let are_finite =
+            |values: &GenerationValues| values.best.is_finite() && values.median.is_finite();
         self.values.iter().all(are_finite)
             && self.spread.is_finite()
             && self.spread >= 0.0
@@ -183,7 +196,7 @@ mod tests {
         Distribution::new(vec![0.5; 2], sigma, false)
     }
 
-    /// A history with these best values, and medians that are greater by 1.
+    /// A history with these best values, and medians larger by 1.
     fn history(values: impl Iterator<Item = f64>) -> ValueHistory {
         let mut history = ValueHistory::default();
         let rank = |value: f64| Outcome::from(value).rank();
@@ -198,13 +211,13 @@ mod tests {
     }
 
     #[test]
-    fn getting_ahead_goes_on() {
+    fn progress_does_not_end_a_run() {
         let history = history((0..1000).map(|i| 1.0 / f64::from(i + 1)));
         assert_eq!(stop(&history, &distribution(0.2)), None);
     }
 
     #[test]
-    fn step_sizes_end_a_run() {
+    fn extreme_step_sizes_end_a_run() {
         let history = ValueHistory::default();
         assert_eq!(stop(&history, &distribution(1e-14)), Some(Stop::TolX));
         assert_eq!(stop(&history, &distribution(1e5)), Some(Stop::TolXUp));
@@ -214,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_stay_end_a_run() {
+    fn flat_and_stagnant_values_end_a_run() {
         let mut flat = ValueHistory::default();
         let rank = Outcome::from(3.0).rank();
         for _ in 0..20 {
@@ -227,14 +240,14 @@ mod tests {
     }
 
     #[test]
-    fn failures_alone_end_a_run_after_some_generations() {
+    fn failed_generations_end_a_run() {
         let mut history = ValueHistory::default();
         assert!((1..MAX_FAILED_GENERATIONS).all(|_| history.push_failed().is_none()));
         assert_eq!(history.push_failed(), Some(Stop::Failures));
     }
 
     #[test]
-    fn a_narrow_ridge_ends_a_run() {
+    fn a_large_condition_number_ends_a_run() {
         use crate::optimizers::cma_es::covariance::Workspace;
         let mut distribution = distribution(0.2);
         let (mut work, step) = (Workspace::default(), [2e7, 0.0]);

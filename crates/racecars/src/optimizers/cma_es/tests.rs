@@ -42,7 +42,7 @@ fn run(optimizer: &mut dyn Optimizer, evaluations: usize, f: impl Fn(&[f64]) -> 
 }
 
 #[test]
-fn a_sphere_is_solved_to_the_last_digits() {
+fn a_sphere_is_minimized_to_the_last_digits() {
     let space = Space::cube(10, -10.0, 10.0).unwrap();
     for names in VARIANTS {
         let best = run(&mut variant(names, &space, CmaEs::default(), 1), 5000, sphere);
@@ -59,7 +59,7 @@ fn an_optimum_on_the_bounds_is_found() {
 }
 
 #[test]
-fn a_flat_objective_leads_to_restarts_with_more_candidates() {
+fn a_flat_objective_causes_restarts_with_larger_populations() {
     let space = Space::cube(2, -10.0, 10.0).unwrap();
     for (restarts, population) in [(Restarts::None, 6), (Restarts::Ipop, 192)] {
         let mut cma = cma(&space, CmaEs::default().restarts(restarts), 1);
@@ -70,7 +70,7 @@ fn a_flat_objective_leads_to_restarts_with_more_candidates() {
 }
 
 #[test]
-fn integers_booleans_and_reals_are_searched_together() {
+fn integers_booleans_and_reals_are_optimized_together() {
     let space = Space::builder()
         .reals("x", 3, -5.0, 5.0)
         .integers("i", 3, -20, 20)
@@ -107,13 +107,13 @@ fn a_discrete_space_is_exhausted_without_repeats() {
 }
 
 #[test]
-fn lost_and_late_candidates_do_not_stall_it() {
+fn lost_and_late_candidates_do_not_stall_the_search() {
     let space = Space::cube(5, -10.0, 10.0).unwrap();
     let mut cma = cma(&space, CmaEs::default(), 1);
     let mut random = Random::new(1);
     let mut out = Vec::new();
     for step in 0..6000 {
-        // About thirty are out, four times the population; every fifth is lost.
+        // About thirty candidates are pending, four times the population. Every fifth is lost.
         let candidate = cma.ask().unwrap();
         if step % 5 != 0 {
             out.push(candidate);
@@ -130,7 +130,7 @@ fn lost_and_late_candidates_do_not_stall_it() {
 }
 
 #[test]
-fn failures_alone_lead_to_restarts_and_some_are_no_trouble() {
+fn runs_of_failures_cause_restarts_and_some_failures_do_no_harm() {
     let space = Space::cube(5, -10.0, 10.0).unwrap();
     let mut failing = cma(&space, CmaEs::default(), 1);
     run(&mut failing, 1000, |_| f64::NAN);
@@ -142,7 +142,7 @@ fn failures_alone_lead_to_restarts_and_some_are_no_trouble() {
 }
 
 #[test]
-fn a_point_known_before_the_first_ask_is_the_start() {
+fn the_search_starts_at_the_best_point_known_before_the_first_ask() {
     let space = Space::cube(20, -10.0, 10.0).unwrap();
     let mut cma = cma(&space, CmaEs::default().sigma(1e-3), 1);
     for x in [5.0, 0.3, -7.0] {
@@ -155,7 +155,7 @@ fn a_point_known_before_the_first_ask_is_the_start() {
 }
 
 #[test]
-fn known_points_pull_the_search_along() {
+fn known_points_move_the_mean() {
     let space = Space::cube(10, -10.0, 10.0).unwrap();
     let after = |injected: bool| {
         let mut cma = cma(&space, CmaEs::default(), 2);
@@ -172,14 +172,14 @@ fn known_points_pull_the_search_along() {
 }
 
 #[test]
-fn a_restored_run_goes_on_to_the_bit() {
+fn a_restored_run_continues_bit_for_bit() {
     let mixed = Space::builder().reals("x", 4, -5.0, 5.0).integers("i", 3, 0, 9).build().unwrap();
     let cube = Space::cube(6, -10.0, 10.0).unwrap();
     for (names, space) in [(VARIANTS[0], &cube), (VARIANTS[1], &cube), (VARIANTS[0], &mixed)] {
         for evaluations in [0, 1, 7, 100, 1234] {
             let mut first = variant(names, space, CmaEs::default(), 5);
             run(&mut first, evaluations, sphere);
-            // One candidate is out across the save.
+            // One candidate is pending while the optimizer is saved.
             let out = first.ask().unwrap();
             let mut second = load(&first.save()).unwrap();
             assert_eq!(second.name(), names.0);
@@ -194,7 +194,7 @@ fn a_restored_run_goes_on_to_the_bit() {
 }
 
 #[test]
-fn states_that_contradict_themselves_are_refused() {
+fn invalid_states_are_refused() {
     let space = Space::cube(3, -1.0, 1.0).unwrap();
     let setup = Setup { space: &space, budget: None, seed: 1 };
     let broken: [fn(&mut CmaEsSearch); 6] = [
@@ -216,7 +216,7 @@ fn states_that_contradict_themselves_are_refused() {
 }
 
 #[test]
-fn a_hundred_thousand_coordinates_are_no_trouble() {
+fn the_separable_variant_works_in_a_hundred_thousand_dimensions() {
     let space = Space::cube(100_000, -10.0, 10.0).unwrap();
     let mut cma = variant(VARIANTS[1], &space, CmaEs::default(), 1);
     let first = run(&mut cma, 1, sphere);

@@ -1,13 +1,13 @@
-//! The initial points: a Latin hypercube (McKay, Beckman & Conover 1979). Each axis is cut into as many
-//! equal parts as there are points, and each part holds one of them.
+//! The initial points: a Latin hypercube (McKay, Beckman & Conover 1979). Each axis is divided into as
+//! many equal parts as there are points, and each part contains one point.
 
 use crate::random::Random;
 use crate::space::Space;
 
-/// The axes that are filled in one pass over the points: one cache line of numbers.
+/// The axes filled in one pass over the points: one cache line of numbers.
 const AXES_PER_PASS: usize = 8;
 
-/// The points of a Latin hypercube, a function of the seed alone, in reverse order.
+/// The points of a Latin hypercube, determined by the seed, in reverse order.
 pub(super) fn latin_hypercube(space: &Space, count: usize, seed: u64) -> Vec<Box<[f64]>> {
     let dimension = space.dimension();
     let mut random = Random::new(seed);
@@ -29,7 +29,7 @@ pub(super) fn latin_hypercube(space: &Space, count: usize, seed: u64) -> Vec<Box
     points
 }
 
-/// Fisher and Yates's shuffle.
+/// The Fisher-Yates shuffle.
 fn shuffle(items: &mut [u32], random: &mut Random) {
     for last in (1..items.len()).rev() {
         items.swap(last, random.index(last + 1));
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_part_of_each_axis_holds_one_point() {
+    fn each_part_of_each_axis_contains_one_point() {
         let space = Space::cube(11, 0.0, 7.0).unwrap();
         let points = latin_hypercube(&space, 7, 1);
         for axis in 0..11 {
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn discrete_axes_take_their_values_evenly() {
+    fn values_of_discrete_axes_are_equally_frequent() {
         let space = Space::builder().categorical("c", ["a", "b"]).integer("i", 0, 3).build();
         let space = space.unwrap();
         let points = latin_hypercube(&space, 8, 1);

@@ -1,21 +1,21 @@
 //! Differential evolution.
 //!
-//! One state machine carries three strategies, which differ in how a trial is mixed from members:
+//! One state machine implements three strategies, which differ in the mutation:
 //!
 //! - **best/1/bin** and **rand/1/bin** (R. Storn & K. Price, "Differential evolution", 1997), with
-//!   the defaults of scipy's `differential_evolution`: a population of 15 n, which starts as a Latin
+//!   the defaults of scipy's `differential_evolution`: a population of 15 n that starts as a Latin
 //!   hypercube, F drawn from 0.5 to 1 for each generation, CR = 0.7, and a trial that is no worse
-//!   replaces its target at once.
+//!   replaces its target immediately.
 //! - **L-SHADE** (R. Tanabe & A. Fukunaga, CEC 2014): current-to-pbest/1/bin with an archive, F and CR
-//!   drawn around those that had success, and a population that shrinks over the budget.
+//!   drawn around successful values, and a population that shrinks over the budget.
 //!
-//! Departures, to fit ask and tell: a generation is one round of asking, not of telling, so that
-//! nothing waits for lost candidates; L-SHADE too replaces at once, where the paper waits for the end
-//! of the generation. And for small budgets the population is smaller: see the setting
-//! `population` of [`DifferentialEvolution`].
+//! Departures, to fit ask and tell: a generation is one round of asking, not of telling, so that it does
+//! not wait for lost candidates. L-SHADE also replaces targets immediately, where the paper waits for the
+//! end of the generation. For small budgets the population is smaller: see the setting `population` of
+//! [`DifferentialEvolution`].
 //!
-//! A trial costs one pass over its coordinates: it is made in the candidate's buffer, which moves into
-//! the population if it wins, and otherwise becomes the buffer of a later trial.
+//! A trial costs one pass over its coordinates. It is written to the candidate's buffer, which moves into
+//! the population if the trial wins, and is reused otherwise.
 
 mod design;
 mod population;
@@ -28,7 +28,7 @@ pub use settings::{DifferentialEvolution, LShade};
 
 use super::Best;
 use super::ledger::Ledger;
-use super::shell::{Proposal, Search, Setup, Told, Tools};
+use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
 use crate::error::Result;
 use crate::random::Random;
 use crate::sample::Sample;
@@ -38,45 +38,46 @@ use serde::{Deserialize, Serialize};
 use settings::Resolved;
 use std::fmt;
 use success_history::SuccessHistory;
-use trial::{Recipe, Repair};
+use trial::{Mutation, Repair};
 
-/// p: the share of best members that an L-SHADE trial may move towards.
+/// p: the share of the best members that an L-SHADE trial may move towards.
 const P_BEST_SHARE: f64 = 0.11;
 
-/// Differential evolution by one of the strategies.
+/// Differential evolution with one of the strategies.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct DeSearch {
     settings: Resolved,
     /// The seed of the initial points.
     design_seed: u64,
-    /// The number of initial points that have been asked.
+    /// The number of initial points asked.
     designed: usize,
     population: Population,
     /// F of the current generation, for best/1 and rand/1.
     weight: f64,
-    /// L-SHADE's memory.
+    /// The success history of L-SHADE.
     history: Option<SuccessHistory>,
     #[serde(skip)]
     scratch: Scratch,
 }
 
-/// What is remembered of a candidate while it is out.
+/// The data of a pending candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Trial {
-    /// The member to be replaced; `None` for initial points, and where the member was dropped.
+pub(crate) struct TrialParameters {
+    /// The member to be replaced; `None` for initial points, and if the member was dropped.
     target: Option<u32>,
     weight: f64,
     crossover: f64,
 }
 
-impl Trial {
-    /// A point that is not made against a member.
-    const UNTARGETED: Trial = Trial { target: None, weight: 0.0, crossover: 0.0 };
+impl TrialParameters {
+    /// A point without a target.
+    const UNTARGETED: TrialParameters =
+        TrialParameters { target: None, weight: 0.0, crossover: 0.0 };
 }
 
 #[derive(Default)]
 struct Scratch {
-    /// The initial points that have not been asked, in reverse, once they are needed.
+    /// The initial points not yet asked, in reverse order. Computed when first needed.
     design: Option<Vec<Box<[f64]>>>,
 }
 
@@ -120,8 +121,11 @@ impl DeSearch {
         }
     }
 
-    /// The next initial point. One that was seen before is replaced by a uniform draw.
-    fn propose_designed(&mut self, tools: &mut Tools<'_, Trial>) -> Option<Proposal<Trial>> {
+    /// Proposes the next initial point. If it was seen before, it is replaced by a uniform draw.
+    fn propose_designed(
+        &mut self,
+        tools: &mut Tools<'_, TrialParameters>,
+    ) -> Option<Proposal<TrialParameters>> {
         let DeSearch { settings, design_seed, designed, scratch, .. } = self;
         let design = scratch.design.get_or_insert_with(|| {
             let count = settings.population;
@@ -131,13 +135,13 @@ impl DeSearch {
         });
         *designed += 1;
         let mut point = design.pop()?;
-        let (key, _) =
+        let unseen =
             tools.unseen(1, &mut point, |tools, _, point| Some((tools.space.key(point), ())))?;
-        Some(Proposal { point, key, mark: Trial::UNTARGETED })
+        Some(Proposal { point, key: unseen.key, mark: TrialParameters::UNTARGETED })
     }
 
-    /// The next target. After the last member of a round, the next generation begins.
-    fn next_target(&mut self, tools: &mut Tools<'_, Trial>) -> usize {
+    /// The next target. After the last member of a round, a new generation begins.
+    fn next_target(&mut self, tools: &mut Tools<'_, TrialParameters>) -> usize {
         let DeSearch { settings, population, weight, history, .. } = self;
         if let Some(target) = population.next_target() {
             return target;
@@ -156,30 +160,30 @@ impl DeSearch {
         population.begin_round(history.is_some())
     }
 
-    /// A trial against `target`.
+    /// Proposes a trial for `target`.
     fn propose_trial(
         &mut self,
         target: usize,
-        tools: &mut Tools<'_, Trial>,
-    ) -> Option<Proposal<Trial>> {
-        /// Where points can repeat: trials before a uniform draw.
-        const TRIES: usize = 8;
-        let mut trial = Trial { target: Some(target as u32), ..Trial::UNTARGETED };
+        tools: &mut Tools<'_, TrialParameters>,
+    ) -> Option<Proposal<TrialParameters>> {
+        /// In spaces where points can repeat: attempts before a uniform draw.
+        const MAX_TRIES: usize = 8;
+        let mut trial =
+            TrialParameters { target: Some(target as u32), ..TrialParameters::UNTARGETED };
         let mut point = tools.buffer();
-        let (key, _) = tools.unseen(TRIES, &mut point, |tools, attempt, point| {
+        let unseen = tools.unseen(MAX_TRIES, &mut point, |tools, attempt, point| {
             (trial.weight, trial.crossover) = self.mix(target, tools.space, tools.random, point);
-            // Members that have converged make few new points: redraw one coordinate more with each
-            // attempt.
+            // A converged population makes few new points, so each attempt redraws one more coordinate.
             for _ in 0..attempt {
                 let i = tools.random.index(point.len());
                 point[i] = tools.space.axis(i).draw(tools.random);
             }
             Some((tools.space.key(point), ()))
         })?;
-        Some(Proposal { point, key, mark: trial })
+        Some(Proposal { point, key: unseen.key, mark: trial })
     }
 
-    /// Mixes a trial against `target` from members, by the strategy; returns its F and CR.
+    /// Writes a trial for `target` to `point`. Returns its F and CR.
     fn mix(
         &self,
         target: usize,
@@ -191,13 +195,13 @@ impl DeSearch {
         let members = population.members();
         let at = |index: usize| -> &[f64] { &members[index].point };
         let count = members.len();
-        let recipe = if let Some(history) = history {
+        let mutation = if let Some(history) = history {
             let (weight, crossover) = history.draw(random);
             let good = at(population.draw_good(P_BEST_SHARE, random));
             let plus = draw_other(count, &[target], random);
-            // The subtrahend may also be an archived point.
+            // The second point of the difference may also be from the archive.
             let minus = draw_other(count + history.archive().len(), &[target, plus], random);
-            Recipe {
+            Mutation {
                 target: at(target),
                 base: at(target),
                 toward: good,
@@ -212,12 +216,11 @@ impl DeSearch {
                 Strategy::Random => draw_other(count, &[target], random),
                 _ => population.best_index(),
             };
-            // rand/1 needs three different members; for best/1, scipy lets the best take part in the
-            // difference.
+            // rand/1 needs three different members. For best/1, scipy allows the best in the difference.
             let taken = if settings.strategy == Strategy::Random { base } else { target };
             let plus = draw_other(count, &[target, taken], random);
             let minus = draw_other(count, &[target, taken, plus], random);
-            Recipe {
+            Mutation {
                 target: at(target),
                 base: at(base),
                 toward: at(base),
@@ -228,15 +231,16 @@ impl DeSearch {
                 repair: Repair::Redraw,
             }
         };
-        recipe.make(space, random, point);
-        (recipe.weight, recipe.crossover)
+        mutation.write_trial(space, random, point);
+        (mutation.weight, mutation.crossover)
     }
 
-    /// Lets a trial compete with its target; returns the loser's point, unless it is archived.
+    /// Replaces the target by the trial if that is no worse. Returns the loser's point, unless it is
+    /// archived.
     fn compete(
         &mut self,
         sample: Sample,
-        trial: Trial,
+        trial: TrialParameters,
         target: usize,
         random: &mut Random,
     ) -> Option<Box<[f64]>> {
@@ -257,7 +261,7 @@ impl DeSearch {
     }
 }
 
-/// A random index in `0..count` that is none of those taken; there must be one.
+/// A random index in `0..count` that is not in `taken`. There must be one.
 fn draw_other(count: usize, taken: &[usize], random: &mut Random) -> usize {
     loop {
         let index = random.index(count);
@@ -268,11 +272,14 @@ fn draw_other(count: usize, taken: &[usize], random: &mut Random) -> usize {
 }
 
 impl Search for DeSearch {
-    type Mark = Trial;
+    type Mark = TrialParameters;
 
     const KEEPS_BEST: bool = true;
 
-    fn propose(&mut self, tools: &mut Tools<'_, Trial>) -> Option<Proposal<Trial>> {
+    fn propose(
+        &mut self,
+        tools: &mut Tools<'_, TrialParameters>,
+    ) -> Option<Proposal<TrialParameters>> {
         if self.designed < self.settings.population {
             return self.propose_designed(tools);
         }
@@ -281,20 +288,21 @@ impl Search for DeSearch {
             let target = self.next_target(tools);
             return self.propose_trial(target, tools);
         }
-        // All initial points are out or lost, and too few outcomes are known: ask for more points.
+        // All initial points are pending or lost, and too few outcomes are known: propose more points.
         let mut point = tools.buffer();
         let key = tools.draw(&mut point)?;
-        Some(Proposal { point, key, mark: Trial::UNTARGETED })
+        Some(Proposal { point, key, mark: TrialParameters::UNTARGETED })
     }
 
     fn learn(
         &mut self,
-        told: Told<Trial>,
-        tools: &mut Tools<'_, Trial>,
+        evaluated: Evaluated<TrialParameters>,
+        tools: &mut Tools<'_, TrialParameters>,
     ) -> Result<Option<Box<[f64]>>> {
-        let Told { sample, asked, .. } = told;
-        let trial = asked.and_then(|(_, trial)| Some((trial, trial.target? as usize)));
-        Ok(match trial {
+        let Evaluated { sample, asked, .. } = evaluated;
+        let trial = asked.map(|asked| asked.mark);
+        let targeted = trial.and_then(|trial| Some((trial, trial.target? as usize)));
+        Ok(match targeted {
             Some((trial, target)) => self.compete(sample, trial, target, tools.random),
             None => {
                 let capacity = self.settings.population_after(tools.ledger.told());
@@ -303,14 +311,14 @@ impl Search for DeSearch {
         })
     }
 
-    fn is_sound(&self, space: &Space, ledger: &Ledger<Trial>) -> Result<bool> {
+    fn is_sound(&self, space: &Space, ledger: &Ledger<TrialParameters>) -> Result<bool> {
         let DeSearch { settings, population, history, weight, .. } = self;
         settings.check()?;
         for point in history.iter().flat_map(SuccessHistory::archive) {
             space.check(point)?;
         }
         let (low, high) = settings.weight;
-        let is_trial_sound = |trial: &Trial| {
+        let is_trial_sound = |trial: &TrialParameters| {
             trial.target.is_none_or(|target| (target as usize) < population.len())
                 && (0.0..=2.0).contains(&trial.weight)
                 && (0.0..=1.0).contains(&trial.crossover)
@@ -356,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sphere_is_solved() {
+    fn a_sphere_is_minimized() {
         let space = Space::cube(10, -10.0, 10.0).unwrap();
         for (algorithm, within) in strategies().iter().zip([1e-5, 2.0, 1e-9]) {
             let mut run = algorithm.optimizer(&space, Some(10_000), 1).unwrap();
@@ -371,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn categories_are_found_with_numbers() {
+    fn categorical_and_numeric_coordinates_are_optimized_together() {
         let space = mixed();
         for algorithm in strategies() {
             let mut run = algorithm.optimizer(&space, Some(6000), 1).unwrap();
@@ -389,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_space_is_seen_once_and_to_the_end() {
+    fn every_point_of_a_small_space_is_proposed_once() {
         let space = Space::builder().integers("i", 2, 0, 4).boolean("b").build().unwrap();
         for algorithm in strategies() {
             let mut run = algorithm.optimizer(&space, Some(1000), 1).unwrap();
@@ -404,8 +412,8 @@ mod tests {
         }
     }
 
-    /// A run in which candidates come back in any order, some failed or never: `half_way` sees the
-    /// optimizer in the middle.
+    /// A run in which candidates are told in random order, some fail, and some are lost. `half_way` is
+    /// called with the optimizer in the middle of the run.
     fn disorderly(run: &mut Box<dyn Optimizer>, half_way: impl Fn(&mut Box<dyn Optimizer>)) {
         let mut random = Random::new(7);
         let mut out = Vec::new();
@@ -419,7 +427,7 @@ mod tests {
             }
             let candidate: Candidate = out.swap_remove(random.index(out.len()));
             let outcome = match random.index(10) {
-                0 => Outcome::TimedOut,
+                0 => Outcome::failed("late"),
                 1 => Outcome::infeasible(1.0),
                 2 => continue,
                 _ => sphere(candidate.point()),
@@ -429,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restored_run_goes_on_to_the_bit() {
+    fn a_restored_run_continues_bit_for_bit() {
         for space in [mixed(), Space::builder().integers("i", 8, 0, 9).build().unwrap()] {
             for algorithm in strategies() {
                 let run = || algorithm.optimizer(&space, Some(2000), 3).unwrap();
@@ -442,7 +450,7 @@ mod tests {
         }
     }
 
-    /// Any of the strategies with this population.
+    /// An optimizer with this strategy and population.
     fn shell(space: &Space, strategy: Strategy, population: usize, budget: u64) -> Shell<DeSearch> {
         let setup = Setup { space, budget: Some(budget), seed: 1 };
         let classic = DifferentialEvolution::default().population(population);
@@ -460,7 +468,7 @@ mod tests {
         for strategy in [Strategy::Best, Strategy::Random, Strategy::LShade] {
             let mut run = shell(&space, strategy, 10, 100);
             let mut out: Vec<_> = (0..100).map(|_| run.ask().unwrap()).collect();
-            // Four known members are enough for trials, though all initial points are out.
+            // Four known members are enough for trials, though all initial points are pending.
             for _ in 0..4 {
                 run.tell(Candidate::known(out[0].point()), Outcome::from(1.0)).unwrap();
             }
@@ -468,7 +476,7 @@ mod tests {
             out.extend((0..100).map(|_| run.ask().unwrap()));
             assert!(run.search().population.turn() > 0, "no trial was made");
             for candidate in out.into_iter().rev() {
-                run.tell(candidate, Outcome::TimedOut).unwrap();
+                run.tell(candidate, Outcome::failed("late")).unwrap();
             }
             assert_eq!((run.told(), run.pending()), (204, 0));
             assert_eq!(run.best().unwrap().rank.value(), Some(1.0));
@@ -492,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn an_l_shade_population_shrinks_while_trials_are_out() {
+    fn an_l_shade_population_shrinks_while_trials_are_pending() {
         let space = Space::cube(5, -5.0, 5.0).unwrap();
         let mut run = shell(&space, Strategy::LShade, 50, 2000);
         let mut out = std::collections::VecDeque::new();
@@ -510,15 +518,20 @@ mod tests {
     }
 
     #[test]
-    fn trials_against_members_that_do_not_exist_are_unsound() {
+    fn a_state_with_a_trial_for_a_missing_member_is_invalid() {
         let space = Space::cube(5, -5.0, 5.0).unwrap();
         let setup = Setup { space: &space, budget: None, seed: 1 };
         let de = DifferentialEvolution::default();
         let search = DeSearch::classic(Strategy::Best, &de, setup, &mut Random::new(1)).unwrap();
         let mut ledger = Ledger::default();
-        ledger.issue(&space, [0.0; 5].into(), 0, Trial::UNTARGETED);
+        ledger.issue(&space, [0.0; 5].into(), 0, TrialParameters::UNTARGETED);
         assert_eq!(search.is_sound(&space, &ledger), Ok(true));
-        ledger.issue(&space, [0.0; 5].into(), 0, Trial { target: Some(0), ..Trial::UNTARGETED });
+        ledger.issue(
+            &space,
+            [0.0; 5].into(),
+            0,
+            TrialParameters { target: Some(0), ..TrialParameters::UNTARGETED },
+        );
         assert_eq!(search.is_sound(&space, &ledger), Ok(false));
     }
 }

@@ -1,4 +1,4 @@
-//! The members: the best one, the next target, and which ones are replaced or dropped.
+//! The population: its members, the best one, and the next target.
 
 use super::settings::MIN_MEMBERS;
 use crate::outcome::Rank;
@@ -11,11 +11,11 @@ pub(super) struct Population {
     members: Vec<Sample>,
     /// The index of the best member.
     best: usize,
-    /// The next target, in the current round over the members `0..round`.
+    /// The next target of the current round, which covers the members `0..round`.
     turn: usize,
     round: usize,
-    /// The members from best to worst when the round began, for L-SHADE. Members only improve within a
-    /// round, so those in front remain good.
+    /// For L-SHADE, the members from best to worst at the start of the round. Members only improve within
+    /// a round, so the first ones remain good.
     order: Vec<u32>,
 }
 
@@ -37,12 +37,12 @@ impl Population {
         self.best
     }
 
-    /// The best member, if there is one that did not fail.
+    /// The best member; `None` if all failed.
     pub(super) fn best(&self) -> Option<&Sample> {
         self.members.get(self.best).filter(|sample| !sample.rank.is_failure())
     }
 
-    /// The next target; `None` when the round is over.
+    /// The next target; `None` at the end of the round.
     pub(super) fn next_target(&mut self) -> Option<usize> {
         let turn = self.turn;
         if turn >= self.round || turn >= self.members.len() {
@@ -70,7 +70,7 @@ impl Population {
         0
     }
 
-    /// A random one of the best `share` of the members, of at least two.
+    /// A random member among the best `share` of them, but at least the best two.
     pub(super) fn draw_good(&self, share: f64, random: &mut Random) -> usize {
         let count = ((share * self.order.len() as f64).round() as usize).max(2);
         match self.order.get(random.index(count)) {
@@ -79,8 +79,8 @@ impl Population {
         }
     }
 
-    /// Takes in a sample that has no target: as a new member while there are fewer than `capacity`, then
-    /// in place of the worst if it is better. Returns the sample that is left over.
+    /// Adds a sample without a target: as a new member while there are fewer than `capacity`, else in
+    /// place of the worst member if it is better. Returns the sample that drops out.
     pub(super) fn join(&mut self, sample: Sample, capacity: usize) -> Option<Sample> {
         if self.members.len() < capacity {
             self.members.push(sample);
@@ -101,14 +101,14 @@ impl Population {
         self.members[index].rank
     }
 
-    /// Puts a sample that is no worse in place of a member, which is returned.
+    /// Replaces a member by a sample that is no worse. Returns the replaced member.
     pub(super) fn replace(&mut self, index: usize, sample: Sample) -> Sample {
         let replaced = std::mem::replace(&mut self.members[index], sample);
         self.update_best(index);
         replaced
     }
 
-    /// Drops the worst members until `count` are left. Calls `moved` with the new index of each member,
+    /// Drops the worst members until `count` are left. Calls `moved` with the new index of each member;
     /// `None` if it was dropped.
     pub(super) fn shrink(&mut self, count: usize, mut moved: impl FnMut(&[Option<u32>])) {
         if self.members.len() <= count {
@@ -124,7 +124,9 @@ impl Population {
             places[old - 1].is_some()
         });
         places.iter_mut().flatten().enumerate().for_each(|(new, place)| *place = new as u32);
+        // The best member is dropped only if all others have the same rank.
         self.best = places.get(self.best).copied().flatten().unwrap_or(0) as usize;
+        debug_assert!(self.is_best_index_valid(), "the best member has the best rank");
         self.order.clear();
         self.round = 0;
         moved(&places);
@@ -134,15 +136,19 @@ impl Population {
         if self.members[index].rank.beats(self.members[self.best].rank) {
             self.best = index;
         }
+        debug_assert!(self.is_best_index_valid(), "the best member has the best rank");
+    }
+
+    fn is_best_index_valid(&self) -> bool {
+        let Some(best) = self.members.get(self.best) else { return false };
+        self.members.iter().all(|member| !member.rank.beats(best.rank))
     }
 
     /// Checks the invariants of a deserialized population.
     pub(super) fn is_sound(&self, capacity: usize) -> bool {
         let count = self.members.len();
-        let best = self.members.get(self.best);
         count <= capacity
-            && (best.is_some() || (self.members.is_empty() && self.best == 0))
-            && best.is_none_or(|best| self.members.iter().all(|m| !m.rank.beats(best.rank)))
+            && (self.is_best_index_valid() || (self.members.is_empty() && self.best == 0))
             && self.order.iter().all(|&i| (i as usize) < count)
     }
 }
@@ -169,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_population_takes_the_better_one_for_its_worst() {
+    fn a_full_population_replaces_its_worst_member_by_a_better_sample() {
         let mut population = filled(&[3.0, 1.0, 5.0, 4.0]);
         assert_eq!(population.join(sample(9.0), 4).unwrap().point[0], 9.0);
         assert_eq!(population.join(sample(0.5), 4).unwrap().point[0], 5.0);
@@ -179,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_visit_every_member_once() {
+    fn a_round_visits_every_member_once() {
         let mut population = filled(&[3.0, 1.0, 5.0]);
         assert_eq!(population.next_target(), None);
         assert_eq!(population.begin_round(true), 0);
@@ -189,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_are_dropped_and_the_new_indices_reported() {
+    fn the_worst_members_are_dropped_and_the_new_indices_reported() {
         let mut population = filled(&[3.0, f64::NAN, 1.0, 5.0, 4.0, 2.0]);
         population.shrink(4, |places| {
             assert_eq!(places, [Some(0), None, Some(1), None, Some(2), Some(3)]);

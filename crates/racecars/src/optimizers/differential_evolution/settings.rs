@@ -1,15 +1,16 @@
-//! The settings of differential evolution, and the defaults derived for those not given.
+//! The settings of differential evolution, and their derived defaults.
 
 use crate::error::{Error, Result};
 use crate::optimizers::settings::settings;
 use serde::{Deserialize, Serialize};
 
 settings! {
-    /// Settings of differential evolution, best/1/bin and rand/1/bin. What is not given is derived.
+    /// Settings of differential evolution, best/1/bin and rand/1/bin. Settings that are not given are
+    /// derived.
     #[derive(Copy)]
     pub struct DifferentialEvolution {
-        /// N: the number of members. Default: 15 n, or T / 100 where the budget T is less than 100
-        /// generations of 15 n; at least 10, and at most 128 MB of coordinates.
+        /// N: the population size. Default: 15 n, or T / 100 if the budget T is less than 100 generations
+        /// of 15 n; at least 10, and at most 128 MB of coordinates.
         population: Option<usize>,
         /// F: the range from which the weight of differences is drawn, once per generation. Equal bounds
         /// fix the weight. Default: [0.5, 1].
@@ -20,16 +21,16 @@ settings! {
 }
 
 settings! {
-    /// Settings of L-SHADE. What is not given is derived.
+    /// Settings of L-SHADE. Settings that are not given are derived.
     #[derive(Copy)]
     pub struct LShade {
-        /// N: the initial number of members. Default: 18 n, or T / 100 where the budget T is less than
-        /// 100 generations of 18 n; at least 10, and at most 128 MB of coordinates, archive included.
+        /// N: the initial population size. Default: 18 n, or T / 100 if the budget T is less than 100
+        /// generations of 18 n; at least 10, and at most 128 MB of coordinates, including the archive.
         population: Option<usize>,
     }
 }
 
-/// How trials are made.
+/// The mutation strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Strategy {
     /// best/1/bin: a difference of two members is added to the best one.
@@ -37,11 +38,11 @@ pub(crate) enum Strategy {
     /// rand/1/bin: a difference of two members is added to a third.
     Random,
     /// L-SHADE: current-to-pbest/1 with an archive, weights and crossover rates learned from
-    /// success, and a population that shrinks over the budget, where there is one.
+    /// success, and a population that shrinks over the budget, if there is one.
     LShade,
 }
 
-/// [`DifferentialEvolution`] or [`LShade`] with every setting filled in and checked.
+/// [`DifferentialEvolution`] or [`LShade`] with all settings resolved and checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Resolved {
     pub(super) strategy: Strategy,
@@ -54,15 +55,15 @@ pub(super) struct Resolved {
     pub(super) budget: Option<u64>,
 }
 
-/// The fewest members that mutation can work with: a target and three others. Also the final size of
-/// an L-SHADE population.
+/// The smallest population that mutation works with: a target and three other members. Also the final
+/// size of an L-SHADE population.
 pub(super) const MIN_MEMBERS: usize = 4;
 
 /// The size of L-SHADE's archive, as a multiple of the population.
 pub(super) const ARCHIVE_RATE: f64 = 2.6;
 
-const WEIGHT: (f64, f64) = (0.5, 1.0);
-const CROSSOVER: f64 = 0.7;
+const DEFAULT_WEIGHT: (f64, f64) = (0.5, 1.0);
+const DEFAULT_CROSSOVER: f64 = 0.7;
 
 impl DifferentialEvolution {
     pub(super) fn resolve(
@@ -75,8 +76,8 @@ impl DifferentialEvolution {
         let resolved = Resolved {
             strategy,
             population: self.population.unwrap_or_else(default_population),
-            weight: self.weight.unwrap_or(WEIGHT),
-            crossover: self.crossover.unwrap_or(CROSSOVER),
+            weight: self.weight.unwrap_or(DEFAULT_WEIGHT),
+            crossover: self.crossover.unwrap_or(DEFAULT_CROSSOVER),
             budget,
         };
         resolved.check()?;
@@ -90,8 +91,8 @@ impl LShade {
         let resolved = Resolved {
             strategy: Strategy::LShade,
             population: self.population.unwrap_or_else(default_population),
-            weight: WEIGHT,
-            crossover: CROSSOVER,
+            weight: DEFAULT_WEIGHT,
+            crossover: DEFAULT_CROSSOVER,
             budget,
         };
         resolved.check()?;
@@ -99,16 +100,16 @@ impl LShade {
     }
 }
 
-/// 15 n is scipy's default and 18 n L-SHADE's, both meant for budgets of thousands of n. A few dozen
-/// generations are not enough for such a population to converge, so that scipy's default is far
-/// behind at T = 100 n (sphere, n = 40: median 393, with T / 100 members 4.6).
+/// 15 n is scipy's default and 18 n L-SHADE's, both for budgets of thousands of n. A few dozen generations
+/// are not enough for such a population to converge, so scipy's default is much worse at T = 100 n
+/// (sphere, n = 40: median 393, with T / 100 members 4.6).
 ///
-/// At least 20, 40, 60, 100 and 150 generations were tried with best/1, in 20 runs each on the sphere,
-/// a rotated ellipsoid, Rosenbrock and a rotated Rastrigin at n = 10 and 40, T = 100 n and 1000 n. None
-/// was significantly worse than scipy anywhere, and more generations were mostly better; with 100 the
-/// population is 15 n from T = 1500 n on.
+/// Minima of 20, 40, 60, 100 and 150 generations were compared with best/1, in 20 runs each on the
+/// sphere, a rotated ellipsoid, Rosenbrock and a rotated Rastrigin at n = 10 and 40, T = 100 n and
+/// 1000 n. None was significantly worse than scipy anywhere, and more generations were mostly better.
+/// With 100, the population is 15 n from T = 1500 n on.
 ///
-/// `copies` is the number of points that are kept per member.
+/// `copies` is the number of points stored per member.
 fn default_population(
     per_coordinate: usize,
     copies: f64,
@@ -147,8 +148,8 @@ impl Resolved {
         Ok(())
     }
 
-    /// The target number of members after `told` evaluations: L-SHADE's linear population size
-    /// reduction (equation 10 of the paper); always N without a budget or for the other strategies.
+    /// The population size after `told` evaluations: L-SHADE's linear population size reduction (equation
+    /// 10 of the paper). Always N without a budget and for the other strategies.
     pub(super) fn population_after(&self, told: u64) -> usize {
         let (Strategy::LShade, Some(budget)) = (self.strategy, self.budget) else {
             return self.population;
@@ -164,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_population_fits_the_budget_and_the_memory() {
+    fn the_default_population_depends_on_the_budget_and_the_memory() {
         let de = |n: usize, budget: Option<u64>| {
             let settings = DifferentialEvolution::default();
             settings.resolve(Strategy::Best, n, budget).unwrap().population
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn l_shade_shrinks_to_four_members_when_there_is_a_budget() {
+    fn l_shade_shrinks_to_four_members_over_the_budget() {
         let settings = LShade::default();
         let planned = settings.resolve(10, Some(100_000)).unwrap();
         let sizes = [0, 50_000, 100_000, 200_000].map(|told| planned.population_after(told));
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_out_of_range_are_refused_by_name() {
+    fn errors_name_the_setting_out_of_range() {
         let de = DifferentialEvolution::default();
         for (settings, message) in [
             (de.population(3), "population N = 3 is not from 4 to 10000000"),

@@ -1,4 +1,4 @@
-//! L-SHADE's memory: the weights and crossover rates that had success, and the archive of replaced
+//! The success history of L-SHADE: successful weights and crossover rates, and the archive of replaced
 //! members (R. Tanabe & A. Fukunaga, "Improving the search performance of SHADE using linear population
 //! size reduction", CEC 2014, whose equations are cited).
 
@@ -7,17 +7,17 @@ use crate::random::Random;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
-/// H: the number of remembered pairs.
+/// H: the number of memory entries.
 const MEMORY_SIZE: usize = 6;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct SuccessHistory {
     memories: [Memory; MEMORY_SIZE],
-    /// k: the index of the memory that the next generation overwrites.
+    /// k: the index of the memory entry that the next generation overwrites.
     next: usize,
     /// S_F, S_CR and the gains of the current generation.
     successes: Vec<Success>,
-    /// A: the points of members that were replaced by better ones.
+    /// A: the points of members replaced by better ones.
     archive: Vec<Box<[f64]>>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct SuccessHistory {
 struct Memory {
     /// M_F.
     weight: f64,
-    /// M_CR; `None` is the terminal value: from then on CR = 0.
+    /// M_CR; `None` is the terminal value, with which CR is always 0.
     crossover: Option<f64>,
 }
 
@@ -48,8 +48,8 @@ impl SuccessHistory {
         }
     }
 
-    /// F and CR for one trial, around a random memory's (equations 1 and 2): F from a Cauchy
-    /// distribution, drawn again until positive, at most 1; CR from a normal one, within 0 and 1.
+    /// Draws F and CR for one trial around a random memory entry (equations 1 and 2): F from a Cauchy
+    /// distribution, redrawn until positive, at most 1; CR from a normal distribution, clipped to [0, 1].
     pub(super) fn draw(&self, random: &mut Random) -> (f64, f64) {
         let Memory { weight: center, crossover } = self.memories[random.index(MEMORY_SIZE)];
         let crossover = match crossover {
@@ -64,19 +64,20 @@ impl SuccessHistory {
         }
     }
 
-    /// Records a trial that beat its target, by `gain` if both had a value.
+    /// Records a trial that was better than its target. `gain` is the decrease of the value, if both had
+    /// one.
     pub(super) fn record(&mut self, weight: f64, crossover: f64, gain: Option<f64>) {
         self.successes.push(Success { weight, crossover, gain });
     }
 
-    /// Ends a generation: the means of its successes, weighted by their gains, overwrite one memory
+    /// Ends a generation: the means of its successes, weighted by their gains, overwrite one memory entry
     /// (Algorithm 1, equations 7 to 9).
     pub(super) fn learn(&mut self) {
         if self.successes.is_empty() {
             return;
         }
-        // Relative to the largest gain, so that nothing overflows. Beating an infeasible or failed
-        // target counts as the largest gain. (The paper has no such points.)
+        // Gains are relative to the largest one, so that sums do not overflow. An infeasible or failed
+        // target counts as the largest gain. (The paper has no such targets.)
         let gains = self.successes.iter().filter_map(|success| success.gain);
         let largest = gains.fold(0.0, f64::max).min(f64::MAX);
         let share = |gain: Option<f64>| match gain {
@@ -95,6 +96,10 @@ impl SuccessHistory {
             memory.weight = weight;
         }
         memory.crossover = memory.crossover.and(crossover);
+        debug_assert!(
+            memory.weight > 0.0 && memory.weight <= 1.0,
+            "a mean of weights is a weight: {memory:?}"
+        );
         self.next = (self.next + 1) % MEMORY_SIZE;
         self.successes.clear();
     }
@@ -103,8 +108,8 @@ impl SuccessHistory {
         &self.archive
     }
 
-    /// Archives the point of a replaced member. Returns a random point that it displaces, if the archive
-    /// is full for this population.
+    /// Archives the point of a replaced member. If the archive is full for this population, it replaces a
+    /// random point, which is returned.
     pub(super) fn archive_point(
         &mut self,
         point: Box<[f64]>,
@@ -119,7 +124,7 @@ impl SuccessHistory {
         Some(std::mem::replace(&mut self.archive[place], point))
     }
 
-    /// Drops random points until the archive fits a smaller population.
+    /// Drops random points until the archive fits this population.
     pub(super) fn shrink_archive(&mut self, population: usize, random: &mut Random) {
         while self.archive.len() > archive_size(population) {
             self.archive.swap_remove(random.index(self.archive.len()));
@@ -149,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_generation_writes_one_memory_by_the_gains() {
+    fn a_generation_overwrites_one_memory_entry_with_weighted_means() {
         let mut history = SuccessHistory::new();
         history.record(0.2, 0.1, Some(1.0));
         history.record(0.8, 0.9, Some(3.0));
@@ -160,7 +165,7 @@ mod tests {
         assert!((crossover.unwrap() - 2.44 / 2.8).abs() < 1e-12);
         assert_eq!(history.memories[1], Memory { weight: 0.5, crossover: Some(0.5) });
         history.learn();
-        assert_eq!(history.next, 1, "no success, nothing learned");
+        assert_eq!(history.next, 1, "without a success the memory does not change");
     }
 
     #[test]
@@ -177,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn gains_of_every_size_leave_a_sound_memory() {
+    fn gains_of_every_size_leave_a_valid_memory() {
         for gain in [None, Some(0.0), Some(f64::MIN_POSITIVE), Some(f64::MAX), Some(f64::INFINITY)]
         {
             let mut history = SuccessHistory::new();

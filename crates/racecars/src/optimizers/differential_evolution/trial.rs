@@ -1,7 +1,6 @@
-//! How a trial is made: differential mutation and binomial crossover (Storn & Price 1997), in one
-//! pass over the coordinates, straight into the candidate's buffer.
+//! Differential mutation and binomial crossover (Storn & Price 1997), in one pass over the coordinates.
 //!
-//! Every strategy is a case of one formula,
+//! All strategies are cases of one formula,
 //!
 //! ```text
 //! mutant = base + F ((toward - base) + (plus - minus))
@@ -22,8 +21,8 @@
 use crate::random::Random;
 use crate::space::{Axis, Interval, Space};
 
-/// The members and rates that a trial is made from.
-pub(super) struct Recipe<'a> {
+/// The members and rates that a trial is computed from.
+pub(super) struct Mutation<'a> {
     pub(super) target: &'a [f64],
     pub(super) base: &'a [f64],
     pub(super) toward: &'a [f64],
@@ -36,30 +35,29 @@ pub(super) struct Recipe<'a> {
     pub(super) repair: Repair,
 }
 
-/// What to do with a mutant's coordinate outside of its axis.
+/// How to repair a coordinate of the mutant outside of its axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Repair {
-    /// It is drawn anew from the whole axis, as scipy does.
+    /// Redraw it from the whole axis, as scipy does.
     Redraw,
-    /// It is set half way between the target and the bound it broke, as JADE and L-SHADE do (equation
-    /// 4).
+    /// Set it half way between the target and the violated bound, as JADE and L-SHADE do (equation 4).
     Halfway,
 }
 
-/// The coordinates that are made in one block: one per bit of a random mask.
-const LANES: usize = 64;
+/// The coordinates computed in one block: one per bit of a random mask.
+const BLOCK_COORDINATES: usize = 64;
 
-impl Recipe<'_> {
+impl Mutation<'_> {
     /// Writes the trial.
-    pub(super) fn make(&self, space: &Space, random: &mut Random, trial: &mut [f64]) {
+    pub(super) fn write_trial(&self, space: &Space, random: &mut Random, trial: &mut [f64]) {
         for entry in space.entries() {
             let range = entry.range();
             let axis = space.axis(range.start);
-            for first in range.clone().step_by(LANES) {
-                let block = first..range.end.min(first + LANES);
+            for first in range.clone().step_by(BLOCK_COORDINATES) {
+                let block = first..range.end.min(first + BLOCK_COORDINATES);
                 let taken = chances(self.crossover, random);
                 if let Axis::Continuous { low, high } = axis {
-                    let mut outside = self.make_continuous(&block, low, high, taken, trial);
+                    let mut outside = self.write_continuous(&block, low, high, taken, trial);
                     while outside != 0 {
                         let i = first + outside.trailing_zeros() as usize;
                         trial[i] = self.repaired(axis, i, trial[i], random);
@@ -78,10 +76,11 @@ impl Recipe<'_> {
         trial[always] = self.mutant(space.axis(always), always, random);
     }
 
-    /// Writes a block of continuous coordinates of one extent; returns which of them fell outside.
-    /// The mutant's are computed for all, since that vectorises, and then the target's are put back.
+    /// Writes a block of continuous coordinates with the same bounds. Returns a mask of those outside. All
+    /// coordinates of the mutant are computed, since that vectorizes; then those of the target are
+    /// restored.
     #[inline]
-    fn make_continuous(
+    fn write_continuous(
         &self,
         block: &std::ops::Range<usize>,
         low: f64,
@@ -114,14 +113,14 @@ impl Recipe<'_> {
         outside & taken
     }
 
-    /// One coordinate of the mutant, of any kind.
+    /// One coordinate of the mutant, on any axis.
     fn mutant(&self, axis: Axis, i: usize, random: &mut Random) -> f64 {
         let (base, toward) = (self.base[i], self.toward[i]);
         let (plus, minus) = (self.plus[i], self.minus[i]);
         let x = match axis {
             Axis::Continuous { .. } => base + self.weight * ((toward - base) + (plus - minus)),
             Axis::Ordered { log_from: None, .. } => {
-                // Adding zero makes -0 an index.
+                // Adding 0 turns -0 into 0.
                 (base + self.weight * ((toward - base) + (plus - minus))).round() + 0.0
             }
             Axis::Ordered { log_from: Some(from), .. } => {
@@ -134,7 +133,7 @@ impl Recipe<'_> {
         self.repaired(axis, i, x, random)
     }
 
-    /// `x`, if it is inside its axis. Differences of the widest axes overflow, so NaN may come here.
+    /// Repairs `x` if it is outside of its axis. Differences on the widest axes overflow, so it may be NaN.
     fn repaired(&self, axis: Axis, i: usize, x: f64, random: &mut Random) -> f64 {
         let Interval { low, high } = axis.extent();
         if x >= low && x <= high {
@@ -153,8 +152,8 @@ impl Recipe<'_> {
     }
 }
 
-/// 64 bits, each set with probability `p`, to within 2^-17: 64 random numbers of sixteen binary digits,
-/// compared with the digits of `p` side by side.
+/// 64 bits, each set with probability `p` up to 2^-17: 64 random numbers of sixteen binary digits are
+/// compared with `p` in parallel, digit by digit.
 #[inline]
 fn chances(p: f64, random: &mut Random) -> u64 {
     const DIGITS: u32 = 16;
@@ -162,7 +161,7 @@ fn chances(p: f64, random: &mut Random) -> u64 {
     if digits >= 1 << DIGITS {
         return u64::MAX;
     }
-    // From the last digit up: is the rest of the random number below the rest of p?
+    // From the last digit up: whether the lower digits of the random number are below those of p.
     (digits.trailing_zeros()..DIGITS).fold(0, |below, digit| {
         let bits = random.bits();
         if digits >> digit & 1 == 1 { below | bits } else { below & bits }
@@ -173,9 +172,9 @@ fn chances(p: f64, random: &mut Random) -> u64 {
 mod tests {
     use super::*;
 
-    fn recipe<'a>(points: &'a [Vec<f64>; 5], crossover: f64, repair: Repair) -> Recipe<'a> {
+    fn mutation<'a>(points: &'a [Vec<f64>; 5], crossover: f64, repair: Repair) -> Mutation<'a> {
         let [target, base, toward, plus, minus] = points;
-        Recipe { target, base, toward, plus, minus, weight: 0.8, crossover, repair }
+        Mutation { target, base, toward, plus, minus, weight: 0.8, crossover, repair }
     }
 
     fn drawn(space: &Space, random: &mut Random) -> [Vec<f64>; 5] {
@@ -187,15 +186,15 @@ mod tests {
     }
 
     #[test]
-    fn crossover_takes_its_share_of_the_mutant() {
+    fn crossover_is_the_share_of_the_mutant() {
         let space = Space::cube(1003, -100.0, 100.0).unwrap();
         let points = [5.0, 1.0, 2.0, 4.0, 3.0].map(|x| vec![x; 1003]);
         let mut trial = vec![0.0; 1003];
         for (crossover, expected) in
             [(0.0, 1..2), (0.3, 250..350), (0.7, 650..750), (1.0, 1003..1004)]
         {
-            let recipe = recipe(&points, crossover, Repair::Redraw);
-            recipe.make(&space, &mut Random::new(1), &mut trial);
+            let mutation = mutation(&points, crossover, Repair::Redraw);
+            mutation.write_trial(&space, &mut Random::new(1), &mut trial);
             let taken = trial.iter().filter(|&&x| x != 5.0).count();
             assert!(expected.contains(&taken), "CR = {crossover}: {taken}");
             // 1 + 0.8 ((2 - 1) + (4 - 3))
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn trials_are_points_of_their_space() {
+    fn trials_are_in_the_space() {
         let space = Space::builder()
             .reals("wide", 40, -8e307, 8e307)
             .reals("x", 40, -1.0, 1.0)
@@ -219,24 +218,24 @@ mod tests {
         for _ in 0..2000 {
             let points = drawn(&space, &mut random);
             for repair in [Repair::Redraw, Repair::Halfway] {
-                recipe(&points, 0.9, repair).make(&space, &mut random, &mut trial);
+                mutation(&points, 0.9, repair).write_trial(&space, &mut random, &mut trial);
                 space.check(&trial).unwrap();
             }
         }
     }
 
     #[test]
-    fn log_integers_move_by_ratios() {
+    fn log_integers_are_mutated_by_ratios() {
         let space = Space::builder().log_integer("l", 1, 1_000_000).build().unwrap();
         let points = [10.0, 100.0, 100.0, 1000.0, 10.0].map(|x| vec![x - 1.0]);
-        let recipe = Recipe { weight: 0.5, ..recipe(&points, 1.0, Repair::Redraw) };
+        let mutation = Mutation { weight: 0.5, ..mutation(&points, 1.0, Repair::Redraw) };
         let mut trial = [0.0];
-        recipe.make(&space, &mut Random::new(1), &mut trial);
+        mutation.write_trial(&space, &mut Random::new(1), &mut trial);
         assert_eq!(trial[0] + 1.0, 1000.0, "100 sqrt(1000 / 10)");
     }
 
     #[test]
-    fn categories_are_inherited() {
+    fn categories_are_taken_from_members() {
         let choices: Vec<String> = (0..9).map(|i| i.to_string()).collect();
         let space = Space::builder().categorical("c", choices).build().unwrap();
         let mut trial = [0.0];
@@ -244,8 +243,8 @@ mod tests {
             let points = [8.0, 1.0, 2.0, plus, minus].map(|x| vec![x]);
             let mut values: Vec<i64> = (0..200)
                 .map(|seed| {
-                    let recipe = recipe(&points, 1.0, Repair::Redraw);
-                    recipe.make(&space, &mut Random::new(seed), &mut trial);
+                    let mutation = mutation(&points, 1.0, Repair::Redraw);
+                    mutation.write_trial(&space, &mut Random::new(seed), &mut trial);
                     trial[0] as i64
                 })
                 .collect();

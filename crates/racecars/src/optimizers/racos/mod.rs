@@ -1,45 +1,47 @@
 //! RACOS, SRACOS and RACE-CARS: classification-based optimization.
 //!
-//! One state machine carries all three, since each is the next one's special case:
+//! One state machine implements all three, since each is a special case of the next:
 //!
-//! - **RACOS** (Algorithms 1 and 2; Yu et al. 2016): draw a batch of r points from learned boxes, then
-//!   keep the best r of old and new.
-//! - **SRACOS** (Algorithm 3; Hu et al. 2017): renew the training set after every point.
+//! - **RACOS** (Algorithms 1 and 2; Yu et al. 2016): sample a batch of r points from learned boxes, then
+//!   keep the best r of old and new points.
+//! - **SRACOS** (Algorithm 3; Hu et al. 2017): update the training set after every point.
 //! - **RACE-CARS** (Algorithm 4): SRACOS, and with probability rho at each step shrink the region
-//!   that points are drawn from around the best one.
+//!   that points are sampled from around the best point.
 //!
-//! A step costs one copy of a point and a handful of random numbers: points move in and out of the
-//! training set without being copied, and a point told goes into the buffer of the next one asked.
+//! A step costs one copy of a point and a few random numbers: points move into and out of the training set
+//! without being copied, and the buffer of a told point is reused for the next proposal.
 
 mod schedule;
 mod settings;
 mod training_set;
 
-pub use settings::{Classification, RaceCars, Replacing};
+pub use settings::{Classification, RaceCars, Replacing, Shrinking};
 
 use super::ledger::Ledger;
-use super::shell::{Proposal, Search, Setup, Shell, Told, Tools};
+use super::shell::{Evaluated, Proposal, Search, Setup, Shell, Tools};
 use super::{Best, ShrunkRegion};
 use crate::classify::{Classifier, Uncertain};
 use crate::error::Result;
 use crate::outcome::Rank;
 use crate::random::Random;
 use crate::sample::Sample;
-use crate::space::{Interval, Region, Space};
-use schedule::Schedule;
+use crate::space::{Interval, SearchRegion, Space};
+use schedule::RegionSchedule;
 use serde::{Deserialize, Serialize};
 use settings::Resolved;
 use training_set::TrainingSet;
 
-/// RACOS, SRACOS or RACE-CARS.
+/// The state of RACOS, SRACOS or RACE-CARS.
+///
+/// Public only as the type parameter of the [`Shell`] that [`RaceCars::optimizer`] returns.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RacosSearch {
     variant: Variant,
     settings: Resolved,
     training: TrainingSet,
-    /// RACOS: the part of the batch that has been told, to be taken in together.
+    /// RACOS: the told points of the current batch, which enter the training set together.
     batch: Vec<Sample>,
-    schedule: Schedule,
+    schedule: RegionSchedule,
     #[serde(skip)]
     classifier: Classifier,
 }
@@ -53,8 +55,8 @@ pub(crate) enum Variant {
 }
 
 impl RaceCars {
-    /// An optimizer with these settings, as [`Algorithm::optimizer`](super::Algorithm::optimizer) makes
-    /// it, whose hypotheses can be looked at.
+    /// Creates the same optimizer as [`Algorithm::optimizer`](super::Algorithm::optimizer), with access to
+    /// its hypotheses: see [`Shell::hypothesis`].
     pub fn optimizer(
         &self,
         space: &Space,
@@ -67,9 +69,9 @@ impl RaceCars {
 }
 
 impl Shell<RacosSearch> {
-    /// A hypothesis as the theorems have it: the box learned around a random positive, within the
-    /// region as the last step left it. For studying a run: the optimizer itself learns only what a step
-    /// needs, and this neither changes it nor its random generator.
+    /// A hypothesis as in the theorems of the paper: the box learned around a random positive point,
+    /// projected on the current region. For the analysis of a run: a step learns only the part of the box
+    /// that it needs. This does not change the optimizer or its random generator.
     ///
     /// `None` until there are r outcomes to learn from, and in spaces that are not continuous.
     pub fn hypothesis(&self, random: &mut Random) -> Option<Vec<Interval>> {
@@ -88,27 +90,27 @@ impl RacosSearch {
     pub(crate) fn race_cars(settings: &RaceCars, setup: Setup<'_>) -> Result<Self> {
         let Setup { space, budget, .. } = setup;
         let (classification, schedule) = if settings.is_adaptive() {
-            (settings.classification.or_adaptive(), Schedule::adaptive(space, budget))
+            (settings.classification.or_adaptive(), RegionSchedule::adaptive(space, budget))
         } else {
-            let (gamma, rho) = settings.shrinking(space.dimension(), budget)?;
-            (settings.classification, Schedule::fixed(gamma, rho))
+            let Shrinking { gamma, rho } = settings.shrinking(space.dimension(), budget)?;
+            (settings.classification, RegionSchedule::fixed(gamma, rho))
         };
         RacosSearch::new(Variant::RaceCars, &classification, schedule, setup)
     }
 
-    /// RACOS in batches of r, or SRACOS: the region is the whole space.
-    pub(super) fn still(
+    /// RACOS or SRACOS: the region is the whole space.
+    pub(super) fn whole_space(
         variant: Variant,
         settings: &Classification,
         setup: Setup<'_>,
     ) -> Result<Self> {
-        RacosSearch::new(variant, settings, Schedule::Still, setup)
+        RacosSearch::new(variant, settings, RegionSchedule::WholeSpace, setup)
     }
 
     fn new(
         variant: Variant,
         settings: &Classification,
-        schedule: Schedule,
+        schedule: RegionSchedule,
         setup: Setup<'_>,
     ) -> Result<Self> {
         let settings = settings.resolve(setup.space, setup.budget)?;
@@ -122,25 +124,25 @@ impl RacosSearch {
         })
     }
 
-    /// The region as the last step left it, once there was one.
-    fn active_region(&self) -> Option<Region<'_>> {
+    /// The current region, if there is one.
+    fn active_region(&self) -> Option<SearchRegion<'_>> {
         let best = self.training.best().filter(|_| self.training.is_ready())?;
         self.schedule.region(&best.point)
     }
 
-    /// Draws a point from a learned box within the region, into `point`.
+    /// Writes a sample from a learned box within the region to `point`.
     fn exploit(&mut self, tools: &mut Tools<'_, ()>, point: &mut [f64]) -> Option<u64> {
-        /// Where points can repeat: draws within the region, then as many in the whole space, before
-        /// giving up on a neighbour of x+ that was not seen before.
-        const TRIES: usize = 8;
+        /// In spaces where points can repeat: attempts to find an unseen point within the region, then as
+        /// many attempts in the whole space.
+        const MAX_TRIES: usize = 8;
         let RacosSearch { settings, training, schedule, classifier, .. } = self;
         let mut learn = |tools: &mut Tools<'_, ()>, attempt: usize, point: &mut [f64]| {
             let (space, random) = (tools.space, &mut *tools.random);
             let (positive, negatives) = training.draw_positive(random);
-            let is_inside = attempt < TRIES && !schedule.leaves_region(random);
+            let is_inside = attempt < MAX_TRIES && !schedule.leaves_region(random);
             let first = schedule.next_coordinate(space.dimension(), random);
-            let more = schedule.more_coordinates(space.dimension(), random);
-            let count = (settings.uncertain + more).min(space.dimension());
+            let extra = schedule.extra_coordinates(space.dimension(), random);
+            let count = (settings.uncertain + extra).min(space.dimension());
             let uncertain = Uncertain { first, count };
             let best = training.best().filter(|_| is_inside);
             let region = best.and_then(|best| schedule.region(&best.point));
@@ -149,13 +151,13 @@ impl RacosSearch {
         if settings.repeats {
             return Some(learn(tools, 0, point));
         }
-        let drawn = tools.unseen(2 * TRIES, point, |tools, attempt, point| {
+        let drawn = tools.unseen(2 * MAX_TRIES, point, |tools, attempt, point| {
             Some((learn(tools, attempt, point), ()))
         });
-        drawn.map(|(key, _)| key)
+        drawn.map(|unseen| unseen.key)
     }
 
-    /// Draws a point from the whole space, into `point`.
+    /// Writes a uniform sample of the whole space to `point`.
     fn explore(&mut self, tools: &mut Tools<'_, ()>, point: &mut [f64]) -> Option<u64> {
         if self.settings.repeats {
             tools.space.draw(tools.random, point);
@@ -164,15 +166,15 @@ impl RacosSearch {
         tools.draw(point)
     }
 
-    /// Takes a sample into the training set, and returns the buffer that is left over.
-    fn take_in(&mut self, sample: Sample, tools: &mut Tools<'_, ()>) -> Option<Box<[f64]>> {
-        // RACOS selects the best r of all, which is what replacing the worst amounts to.
+    /// Inserts a sample into the training set. Returns the buffer of the sample that drops out.
+    fn insert(&mut self, sample: Sample, tools: &mut Tools<'_, ()>) -> Option<Box<[f64]>> {
+        // RACOS keeps the best r of all points, which is the same as replacing the worst.
         let replacing = match self.variant {
             Variant::Racos => Replacing::Worst,
             _ => self.settings.replacing,
         };
-        let left = self.training.insert(sample, replacing, tools.space, tools.random);
-        left.map(|sample| sample.point)
+        let dropped = self.training.insert(sample, replacing, tools.space, tools.random);
+        dropped.map(|sample| sample.point)
     }
 }
 
@@ -181,14 +183,15 @@ impl Search for RacosSearch {
 
     const KEEPS_BEST: bool = true;
 
+    #[inline]
     fn propose(&mut self, tools: &mut Tools<'_, ()>) -> Option<Proposal<()>> {
         let mut point = tools.buffer();
-        // Until r outcomes are known, whoever asks gets a uniform draw: asking never waits.
+        // Until r outcomes are known, proposals are uniform draws, since asking never waits.
         let key = match self.training.best() {
             Some(best) if self.training.is_ready() => {
                 self.schedule.step(&best.point, tools.ledger.told(), tools.random);
-                let usual = self.settings.exploitation;
-                if tools.random.chance(self.schedule.exploitation(usual, tools.space)) {
+                let default = self.settings.exploitation;
+                if tools.random.chance(self.schedule.exploitation(default, tools.space)) {
                     self.exploit(tools, &mut point)
                 } else {
                     self.explore(tools, &mut point)
@@ -199,20 +202,25 @@ impl Search for RacosSearch {
         Some(Proposal { point, key, mark: () })
     }
 
-    fn learn(&mut self, told: Told<()>, tools: &mut Tools<'_, ()>) -> Result<Option<Box<[f64]>>> {
-        let Told { sample, asked, .. } = told;
+    #[inline]
+    fn learn(
+        &mut self,
+        evaluated: Evaluated<()>,
+        tools: &mut Tools<'_, ()>,
+    ) -> Result<Option<Box<[f64]>>> {
+        let Evaluated { sample, asked, .. } = evaluated;
         if self.training.is_ready() {
             let is_better = self.training.best().is_none_or(|best| sample.rank < best.rank);
             self.schedule.learn(is_better, asked.is_some(), tools.space.dimension());
         }
         if self.variant != Variant::Racos || !self.training.is_ready() {
-            return Ok(self.take_in(sample, tools));
+            return Ok(self.insert(sample, tools));
         }
         self.batch.push(sample);
         if self.batch.len() >= self.settings.training_size {
             let mut batch = std::mem::take(&mut self.batch);
             for sample in batch.drain(..) {
-                if let Some(buffer) = self.take_in(sample, tools) {
+                if let Some(buffer) = self.insert(sample, tools) {
                     tools.keep(buffer);
                 }
             }
@@ -230,6 +238,10 @@ impl Search for RacosSearch {
     }
 
     fn best(&self) -> Option<Best<'_>> {
+        if self.batch.is_empty() {
+            let best = self.training.best()?;
+            return Some(Best::single(&best.point, best.rank));
+        }
         let told = self.batch.iter().filter(|sample| !sample.rank.is_failure());
         let best = told.chain(self.training.best()).min_by_key(|sample| sample.rank)?;
         Some(Best::single(&best.point, best.rank))
@@ -244,7 +256,6 @@ impl Search for RacosSearch {
         Some(ShrunkRegion { center: region.center(), share: region.fraction() })
     }
 
-    /// Nothing becomes better than the best point by that.
     fn revise(&mut self, point: &[f64], rank: Rank) {
         self.training.revise_best(point, rank);
     }
@@ -256,7 +267,7 @@ mod tests {
     use crate::optimizers::Optimizer;
     use crate::outcome::Outcome;
 
-    /// `racecars overhead` measures a step against a floor with as many random numbers.
+    /// `racecars overhead` compares a step with a baseline that draws the same number of random numbers.
     #[test]
     fn a_step_draws_five_or_eight_random_numbers() {
         let space = Space::cube(500, -10.0, 10.0).unwrap();

@@ -1,161 +1,166 @@
-//! When and how the search region shrinks: as in the paper, by given gamma and rho, or by itself.
+//! How the search region shrinks: by gamma and rho as in the paper, or adaptively.
 
 use crate::optimizers::saved::ID_HEADROOM;
 use crate::random::Random;
-use crate::space::{Region, Space};
+use crate::space::{SearchRegion, Space};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) enum Schedule {
-    /// The region is the whole space: RACOS and SRACOS.
-    Still,
+pub(super) enum RegionSchedule {
+    /// The region is the whole space, as in RACOS and SRACOS.
+    WholeSpace,
     /// Algorithm 4: at each step, with probability rho, the region becomes gamma^k of the space
     /// around the best point, and k grows by one.
-    Fixed { gamma: f64, rho: f64, shrunken: Option<Shrunken> },
-    /// The region follows success and the budget.
-    Adaptive(Adaptive),
+    Fixed { gamma: f64, rho: f64, shrunken: Option<FixedRegion> },
+    /// The width of the region depends on success and on the budget.
+    Adaptive(AdaptiveRegion),
 }
 
-/// What Algorithm 4 made of the space.
+/// The region of Algorithm 4.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Shrunken {
+pub(super) struct FixedRegion {
     /// The best point when it last shrank.
     center: Box<[f64]>,
     /// gamma^k
     fraction: f64,
-    /// Which values of the unordered axes are left.
+    /// Selects the remaining values of the unordered axes.
     key: u64,
 }
 
-/// A region that stays centred on the best point. Its width follows success: each improvement widens it
-/// by the factor 1 + a/n, each other outcome narrows it such that one improvement in five outcomes keeps
-/// it. But the budget sets a limit: after t of T evaluations it is not narrower than
-/// (1 - t / 0.95 T)^2.5 of the space. While that holds it wide the search explores; in the end it
-/// converges.
+/// A region centred on the best point, whose width adapts. Each improvement widens it by the factor
+/// 1 + a/n. Each other outcome narrows it, such that one improvement in five outcomes keeps the width.
+/// The budget sets a lower limit: after t of T evaluations the width is at least (1 - t / 0.95 T)^2.5 of
+/// the space. This limit makes the search explore first and converge at the end.
 ///
-/// Coordinates are redrawn in random permutations, so that each has its turn, one in twenty from the
-/// whole axis: a coordinate in the wrong valley gets out of it even when the region is small. When all
-/// have had some turns and none helped, two or more are redrawn together: what is best in each
-/// coordinate alone may not be so in two. Where all coordinates are discrete, every second draw is then
-/// one from the whole space: there is nothing to refine, and the next better point may be anywhere.
+/// Coordinates are redrawn in random permutations, so that all have the same number of turns. 5 % of the
+/// draws are from the whole axis: a coordinate can leave a wrong valley even if the region is small. The
+/// search has stalled when all coordinates had some turns without an improvement. Then two or more
+/// coordinates are redrawn together, since a point may be optimal in each coordinate alone but not in
+/// two. If all coordinates are discrete, every second draw is then from the whole space, since there is
+/// nothing to refine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Adaptive {
+pub(super) struct AdaptiveRegion {
     budget: Option<u64>,
-    /// The width, as a share of the space.
+    /// The width, as a fraction of each axis.
     width: f64,
-    /// The width at which the search has converged: it widens again, and takes its time.
+    /// Below this width the search has converged: the width is reset to 1, and the pace is halved.
     narrowest: f64,
-    /// a: how quickly the width follows success.
+    /// a: how fast the width adapts.
     pace: f64,
     /// Outcomes since the last improvement.
     stalled: u64,
-    /// The permutation of the coordinates that is on: how many are left of it, the last one, and how
-    /// far it is from one to the next, around the end.
+    /// The current permutation of the coordinates: the number of coordinates left, the last coordinate,
+    /// and the distance to the next one, modulo the dimension.
     left: u64,
     last: u64,
     stride: u64,
 }
 
-impl Schedule {
+impl RegionSchedule {
     pub(super) fn fixed(gamma: f64, rho: f64) -> Self {
-        Schedule::Fixed { gamma, rho, shrunken: None }
+        RegionSchedule::Fixed { gamma, rho, shrunken: None }
     }
 
     pub(super) fn adaptive(space: &Space, budget: Option<u64>) -> Self {
-        Schedule::Adaptive(Adaptive::new(space, budget))
+        RegionSchedule::Adaptive(AdaptiveRegion::new(space, budget))
     }
 
-    /// Before a step, `told` evaluations being known: perhaps changes the region. It is taken anew from
-    /// the whole space each time, not from within the last one.
+    /// Updates the region before a step, after `told` evaluations. It is always relative to the whole
+    /// space, not to the previous region.
     pub(super) fn step(&mut self, best: &[f64], told: u64, random: &mut Random) {
         match self {
-            Schedule::Still => {}
-            Schedule::Fixed { gamma, rho, shrunken } => {
+            RegionSchedule::WholeSpace => {}
+            RegionSchedule::Fixed { gamma, rho, shrunken } => {
                 if random.chance(*rho) {
                     let key = random.bits();
                     match shrunken {
-                        // gamma^k as a product, which is the same number on every machine; powf is not.
+                        // gamma^k as a product is the same number on all machines; powf is not.
                         Some(shrunken) => {
                             shrunken.center.copy_from_slice(best);
                             (shrunken.fraction, shrunken.key) = (*gamma * shrunken.fraction, key);
                         }
                         None => {
                             *shrunken =
-                                Some(Shrunken { center: best.into(), fraction: *gamma, key })
+                                Some(FixedRegion { center: best.into(), fraction: *gamma, key })
                         }
                     }
                 }
             }
-            Schedule::Adaptive(adaptive) => adaptive.widen_by_budget(told),
+            RegionSchedule::Adaptive(adaptive) => adaptive.widen_by_budget(told),
         }
     }
 
-    /// The region, `best` being the best point.
-    pub(super) fn region<'a>(&'a self, best: &'a [f64]) -> Option<Region<'a>> {
+    /// The current region, if `best` is the best point.
+    pub(super) fn region<'a>(&'a self, best: &'a [f64]) -> Option<SearchRegion<'a>> {
         match self {
-            Schedule::Still => None,
-            Schedule::Fixed { shrunken, .. } => {
-                let Shrunken { center, fraction, key } = shrunken.as_ref()?;
-                Some(Region::new(center, *fraction, *key))
+            RegionSchedule::WholeSpace => None,
+            RegionSchedule::Fixed { shrunken, .. } => {
+                let FixedRegion { center, fraction, key } = shrunken.as_ref()?;
+                Some(SearchRegion::new(center, *fraction, *key))
             }
-            Schedule::Adaptive(adaptive) => Some(Region::keeping_neighbours(best, adaptive.width)),
+            RegionSchedule::Adaptive(adaptive) => {
+                Some(SearchRegion::keeping_neighbours(best, adaptive.width))
+            }
         }
     }
 
-    /// Learns whether an outcome is better than the best before it. Those of points that were not asked
-    /// say nothing about the region.
+    /// Learns whether an outcome is an improvement. Points that were not asked are ignored, since they say
+    /// nothing about the region.
     pub(super) fn learn(&mut self, is_better: bool, is_asked: bool, dimension: usize) {
-        if let (Schedule::Adaptive(adaptive), true) = (self, is_asked) {
+        if let (RegionSchedule::Adaptive(adaptive), true) = (self, is_asked) {
             adaptive.learn(is_better, dimension as f64);
         }
     }
 
-    /// The coordinate to redraw, if it is not any.
+    /// The coordinate to redraw; `None` for a random one.
     pub(super) fn next_coordinate(
         &mut self,
         dimension: usize,
         random: &mut Random,
     ) -> Option<usize> {
-        let Schedule::Adaptive(adaptive) = self else { return None };
+        let RegionSchedule::Adaptive(adaptive) = self else { return None };
         Some(adaptive.next_coordinate(dimension as u64, random) as usize)
     }
 
-    /// The probability to draw from the learned box, where it is `usual` otherwise.
-    pub(super) fn exploitation(&self, usual: f64, space: &Space) -> f64 {
-        if space.is_discrete() && self.is_stalled(space.dimension()) { 0.5 * usual } else { usual }
+    /// The probability of sampling from the learned box: `default`, or half of it if the search has
+    /// stalled in a discrete space.
+    pub(super) fn exploitation(&self, default: f64, space: &Space) -> f64 {
+        let has_stalled = space.is_discrete() && self.has_stalled(space.dimension());
+        if has_stalled { 0.5 * default } else { default }
     }
 
-    /// How many coordinates more than usual are redrawn.
-    pub(super) fn more_coordinates(&self, dimension: usize, random: &mut Random) -> usize {
-        let mut more = 0;
-        if self.is_stalled(dimension) {
-            while more + 1 < dimension && random.chance(0.5) {
-                more += 1;
+    /// The number of additional coordinates to redraw.
+    pub(super) fn extra_coordinates(&self, dimension: usize, random: &mut Random) -> usize {
+        let mut extra = 0;
+        if self.has_stalled(dimension) {
+            while extra + 1 < dimension && random.chance(0.5) {
+                extra += 1;
             }
         }
-        more
+        extra
     }
 
-    /// Whether each coordinate had some turns since the last improvement.
-    fn is_stalled(&self, dimension: usize) -> bool {
+    /// Whether each coordinate had [`AdaptiveRegion::TURNS_BEFORE_STALL`] turns since the last improvement.
+    fn has_stalled(&self, dimension: usize) -> bool {
         match self {
-            Schedule::Adaptive(adaptive) => {
-                adaptive.stalled / Adaptive::PATIENCE >= dimension as u64
+            RegionSchedule::Adaptive(adaptive) => {
+                adaptive.stalled / AdaptiveRegion::TURNS_BEFORE_STALL >= dimension as u64
             }
             _ => false,
         }
     }
 
-    /// Whether a draw is from the whole axis rather than from the region.
+    /// Draws whether the next draw is from the whole axis instead of the region.
     pub(super) fn leaves_region(&self, random: &mut Random) -> bool {
-        matches!(self, Schedule::Adaptive(_)) && random.chance(Adaptive::OUTSIDE)
+        matches!(self, RegionSchedule::Adaptive(_))
+            && random.chance(AdaptiveRegion::WHOLE_AXIS_SHARE)
     }
 
-    /// Whether it is one that this code could have written.
+    /// Checks the invariants of a deserialized state.
     pub(super) fn is_sound(&self, space: &Space) -> bool {
         match self {
-            Schedule::Still => true,
-            Schedule::Fixed { gamma, rho, shrunken } => {
+            RegionSchedule::WholeSpace => true,
+            RegionSchedule::Fixed { gamma, rho, shrunken } => {
                 *gamma > 0.0
                     && *gamma < 1.0
                     && (0.0..=1.0).contains(rho)
@@ -164,7 +169,7 @@ impl Schedule {
                             && (0.0..=1.0).contains(&shrunken.fraction)
                     })
             }
-            Schedule::Adaptive(adaptive) => {
+            RegionSchedule::Adaptive(adaptive) => {
                 let is_share = |x: f64| x > 0.0 && x <= 1.0;
                 is_share(adaptive.width)
                     && is_share(adaptive.narrowest)
@@ -173,34 +178,34 @@ impl Schedule {
                     && adaptive.stride < ID_HEADROOM
                     && adaptive.stalled < ID_HEADROOM
                     && adaptive.pace > 0.0
-                    && adaptive.pace <= Adaptive::PACE
+                    && adaptive.pace <= AdaptiveRegion::INITIAL_PACE
             }
         }
     }
 }
 
-impl Adaptive {
-    /// a, to begin with.
-    const PACE: f64 = 1.5;
-    /// The share of improvements that keeps the width.
-    const SUCCESS: f64 = 0.2;
-    /// The share of the budget after which it no longer widens the region.
-    const EXPLORATION: f64 = 0.95;
+impl AdaptiveRegion {
+    /// The initial value of a.
+    const INITIAL_PACE: f64 = 1.5;
+    /// The rate of improvements at which the width stays the same.
+    const TARGET_SUCCESS_RATE: f64 = 0.2;
+    /// The share of the budget after which it no longer limits the width.
+    const EXPLORATION_SHARE: f64 = 0.95;
     /// The share of draws from the whole axis.
-    const OUTSIDE: f64 = 0.05;
-    /// How many turns each coordinate has without an improvement before several are redrawn at once.
-    const PATIENCE: u64 = 3;
+    const WHOLE_AXIS_SHARE: f64 = 0.05;
+    /// Turns of each coordinate without an improvement after which the search has stalled.
+    const TURNS_BEFORE_STALL: u64 = 3;
 
     fn new(space: &Space, budget: Option<u64>) -> Self {
-        // Where all is discrete, nothing is left to narrow below a single value.
+        // In a discrete space the region need not be narrower than a single value.
         let counts = space.entries().iter().map(|entry| space.axis(entry.range().start).count());
-        let most = counts.map(|count| count.map_or(f64::INFINITY, |count| count as f64));
-        let narrowest = (1.0 / most.fold(1.0, f64::max)).max(1e-10);
-        Adaptive {
+        let counts = counts.map(|count| count.map_or(f64::INFINITY, |count| count as f64));
+        let narrowest = (1.0 / counts.fold(1.0, f64::max)).max(1e-10);
+        AdaptiveRegion {
             budget,
             width: 1.0,
             narrowest,
-            pace: Adaptive::PACE,
+            pace: AdaptiveRegion::INITIAL_PACE,
             stalled: 0,
             left: 0,
             last: 0,
@@ -208,19 +213,20 @@ impl Adaptive {
         }
     }
 
-    /// What the budget widens after `told` evaluations is not narrowed by a lack of success.
+    /// Applies the lower limit of the width after `told` evaluations.
     fn widen_by_budget(&mut self, told: u64) {
         let by_budget = self.budget.map_or(0.0, |budget| {
-            let left = 1.0 - told as f64 / (Adaptive::EXPLORATION * budget.max(1) as f64);
+            let left =
+                1.0 - told as f64 / (AdaptiveRegion::EXPLORATION_SHARE * budget.max(1) as f64);
             let left = left.max(0.0);
             left * left * left.sqrt()
         });
         self.width = self.width.max(by_budget);
+        debug_assert!(self.width > 0.0 && self.width <= 1.0, "a width is a fraction: {self:?}");
     }
 
-    /// Steps on by a stride that meets every coordinate once: one that has no divisor in common with
-    /// their number. Begin and stride are random, which is as good here as any permutation, and needs no
-    /// memory.
+    /// Advances by a stride that is coprime to the dimension, so that every coordinate is visited once.
+    /// Start and stride are random. This is as good here as a random permutation, and needs no memory.
     fn next_coordinate(&mut self, n: u64, random: &mut Random) -> u64 {
         if self.left == 0 {
             (self.left, self.last) = (n, random.below(n));
@@ -242,7 +248,8 @@ impl Adaptive {
             self.width = (self.width * (1.0 + self.pace / n)).min(1.0);
             return;
         }
-        let narrowing = self.pace * Adaptive::SUCCESS / (1.0 - Adaptive::SUCCESS);
+        let narrowing = self.pace * AdaptiveRegion::TARGET_SUCCESS_RATE
+            / (1.0 - AdaptiveRegion::TARGET_SUCCESS_RATE);
         self.width /= 1.0 + narrowing / n;
         if self.width < self.narrowest {
             self.width = 1.0;
@@ -263,11 +270,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_coordinate_has_its_turn() {
+    fn every_coordinate_is_visited_once_per_permutation() {
         let mut random = Random::new(1);
         for dimension in 1..60 {
             let space = Space::cube(dimension, 0.0, 1.0).unwrap();
-            let mut adaptive = Adaptive::new(&space, None);
+            let mut adaptive = AdaptiveRegion::new(&space, None);
             for _ in 0..5 {
                 let mut turns: Vec<u64> = (0..dimension)
                     .map(|_| adaptive.next_coordinate(dimension as u64, &mut random))
@@ -279,9 +286,9 @@ mod tests {
     }
 
     #[test]
-    fn the_region_is_as_wide_as_the_budget_allows_and_converges_in_the_end() {
+    fn the_width_follows_the_limit_of_the_budget_and_then_converges() {
         let space = Space::cube(10, 0.0, 1.0).unwrap();
-        let mut adaptive = Adaptive::new(&space, Some(1000));
+        let mut adaptive = AdaptiveRegion::new(&space, Some(1000));
         let mut widths = Vec::new();
         for told in 0..1000 {
             adaptive.widen_by_budget(told);

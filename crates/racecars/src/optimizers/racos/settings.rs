@@ -1,69 +1,81 @@
-//! The settings of RACOS, SRACOS and RACE-CARS, and the defaults derived for those not given.
+//! The settings of RACOS, SRACOS and RACE-CARS, and their derived defaults.
 
 use crate::error::{Error, Result};
 use crate::optimizers::settings::{choices, settings};
 use crate::space::Space;
 use serde::{Deserialize, Serialize};
 
-/// The most points that may be kept to learn from.
+/// The largest training set.
 const MAX_TRAINING_SIZE: usize = 1_000_000;
 
 settings! {
-    /// Settings of the classification that RACOS, SRACOS and RACE-CARS share. What is not given is
+    /// Settings of the classification in RACOS, SRACOS and RACE-CARS. Settings that are not given are
     /// derived.
     #[derive(Copy)]
     pub struct Classification {
-        /// r: the number of evaluated points that are kept to learn from. By budget T: 4 up to 50, 6 up
-        /// to 100, 12 up to 1000, 22 above or when it is not known.
+        /// r: the size of the training set. Default: by budget T, 4 up to 50, 6 up to 100, 12 up to 1000,
+        /// 22 above or without a budget.
         training_size: Option<usize>,
-        /// m: how many of them are positive. 1 where the region adapts itself; else by budget T: 1 up to
-        /// 100, 2 above.
+        /// m: the number of positive points. Default: 1 if the region is adaptive; else by budget T, 1 up
+        /// to 100, 2 above.
         positive_size: Option<usize>,
-        /// lambda: the probability to draw from the learned box rather than from the whole space. 1
-        /// where the region adapts itself, else 0.99.
+        /// lambda: the probability of sampling from the learned box instead of the whole space. Default: 1
+        /// if the region is adaptive, else 0.99.
         exploitation: Option<f64>,
-        /// u: how many coordinates of a positive point are redrawn. 1 where the region adapts itself.
-        /// Else, where any coordinate is continuous: 1 up to n = 100, 2 up to 1000, 3 above; where all
+        /// u: the number of coordinates of a positive point that are redrawn. Default: 1 if the region is
+        /// adaptive. Else, if any coordinate is continuous: 1 up to n = 100, 2 up to 1000, 3 above; if all
         /// are discrete: 1 up to 10, 2 up to 50, 3 up to 100, 4 up to 1000, 5 above.
         uncertain: Option<usize>,
-        /// Which negative point a new one replaces: worst, random or farthest (from the best point).
+        /// Which negative point is replaced: worst, random or farthest (from the best point). Default:
+        /// worst.
         replacing: Replacing,
-        /// Whether points may be proposed again where coordinates are discrete, for noisy objectives.
+        /// Whether points may be proposed repeatedly in spaces with discrete coordinates, for noisy
+        /// objectives. Default: false.
         repeats: bool,
     }
 }
 
 settings! {
-    /// Settings of RACE-CARS. With neither gamma nor rho, the region follows success and the budget. With
-    /// one of them it is the paper's, and the other is derived.
+    /// Settings of RACE-CARS. With neither gamma nor rho the region is adaptive: its width depends on
+    /// success and on the budget. With one of them it shrinks as in the paper, and the other is derived.
     #[derive(Copy)]
     pub struct RaceCars {
-        ../// What it shares with RACOS and SRACOS.
+        ../// The settings shared with RACOS and SRACOS.
         classification: Classification,
-        /// gamma: each shrink multiplies the region's width by this. 0.95 where rho is given.
+        /// gamma: the factor of the region's width at each shrink. Default: 0.95 if rho is given.
         gamma: Option<f64>,
-        /// rho: the probability of a shrink at each step. Where gamma is given: 55 / T, or 1.8 / n when
-        /// the budget T is not known.
+        /// rho: the probability of a shrink at each step. Default, if gamma is given: 55 / T, or 1.8 / n
+        /// without a budget T.
         rho: Option<f64>,
     }
 }
 
-/// The `Replacing` sub-procedure: which negative makes way (Hu et al. 2017).
+/// The `Replacing` sub-procedure: which negative point is replaced (Hu et al. 2017).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Replacing {
-    /// The worst, if the new one is better.
+    /// The worst point, if the new one is better.
     #[default]
     Worst,
-    /// A random one.
+    /// A random point.
     Random,
-    /// The one farthest from the best point ("largest margin").
+    /// The point farthest from the best one ("largest margin").
     Farthest,
 }
 
 choices!(Replacing { Worst => "worst", Random => "random", Farthest => "farthest" });
 
-/// [`Classification`] with every setting filled in and checked.
+/// The shrinking of RACE-CARS' region in the paper.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Shrinking {
+    /// gamma: the factor of the region's width at each shrink.
+    pub gamma: f64,
+    /// rho: the probability of a shrink at each step.
+    pub rho: f64,
+}
+
+/// [`Classification`] with all settings resolved and checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Resolved {
     pub(super) training_size: usize,
@@ -75,8 +87,8 @@ pub(super) struct Resolved {
 }
 
 impl Classification {
-    /// What an adaptive region wants of the settings that are not given: to move from the best point
-    /// itself, one coordinate at a time.
+    /// Fills in the defaults for an adaptive region: moves start from the best point and change one
+    /// coordinate.
     pub(super) fn or_adaptive(&self) -> Self {
         Classification {
             positive_size: self.positive_size.or(Some(1)),
@@ -154,14 +166,14 @@ impl Resolved {
 }
 
 impl RaceCars {
-    /// Whether the region follows success and the budget, and not gamma and rho.
+    /// Whether the region is adaptive: neither gamma nor rho is given.
     pub fn is_adaptive(&self) -> bool {
         self.gamma.is_none() && self.rho.is_none()
     }
 
-    /// gamma and rho, filled in and checked.
-    pub fn shrinking(&self, dimension: usize, budget: Option<u64>) -> Result<(f64, f64)> {
-        // Table 1 (gamma = 0.95, T = 30 n) is best where n rho is about 1.83: some 55 shrinks a run.
+    /// gamma and rho, resolved and checked.
+    pub fn shrinking(&self, dimension: usize, budget: Option<u64>) -> Result<Shrinking> {
+        // Table 1 (gamma = 0.95, T = 30 n) is best if n rho is about 1.83: some 55 shrinks per run.
         let default_rho = match budget {
             Some(budget) => 55.0 / budget.max(1) as f64,
             None => 1.8 / dimension as f64,
@@ -178,6 +190,6 @@ impl RaceCars {
                 "shrinking frequency rho = {rho} is not from 0 to 1"
             )));
         }
-        Ok((gamma, rho))
+        Ok(Shrinking { gamma, rho })
     }
 }

@@ -1,5 +1,5 @@
-//! The evaluated points that the classifier learns from: the best m are positive, the others
-//! negative; and the `Replacing` sub-procedure that renews them.
+//! The training set of the classifier: the best m points are positive, the others negative. The
+//! `Replacing` sub-procedure updates it.
 
 use super::settings::Replacing;
 use crate::outcome::Rank;
@@ -16,7 +16,7 @@ pub(super) struct TrainingSet {
     negatives: Vec<Sample>,
     positive_size: usize,
     negative_size: usize,
-    /// Where the worst negative is, when that is known.
+    /// The index of the worst negative, if it is known.
     #[serde(skip)]
     worst: Option<usize>,
 }
@@ -33,27 +33,28 @@ impl TrainingSet {
         }
     }
 
-    /// Whether there is enough to learn from: r points, of which at least one did not fail.
+    /// Whether there are r points, of which at least one did not fail.
     pub(super) fn is_ready(&self) -> bool {
         self.negatives.len() == self.negative_size && self.best().is_some()
     }
 
-    /// The best point, unless all failed.
+    /// The best point; `None` if all failed.
     pub(super) fn best(&self) -> Option<&Sample> {
         self.positives.first().filter(|best| !best.rank.is_failure())
     }
 
-    /// A random positive that did not fail, and the negatives.
+    /// A random positive point that did not fail, and the negatives. The set must be ready.
     pub(super) fn draw_positive(&self, random: &mut Random) -> (&Sample, &[Sample]) {
-        let is_fit = |sample: &Sample| !sample.rank.is_failure();
-        let fit = self.positives.iter().take_while(|sample| is_fit(sample)).count();
-        (&self.positives[random.index(fit.max(1))], &self.negatives)
+        debug_assert!(self.is_ready(), "positives are drawn from a complete training set");
+        let succeeded =
+            self.positives.iter().take_while(|sample| !sample.rank.is_failure()).count();
+        (&self.positives[random.index(succeeded.max(1))], &self.negatives)
     }
 
-    /// Takes in a new sample: sorted into the positives, of which the last makes way and goes on to
-    /// replace a negative. Returns the sample that is left over, once the set is full.
+    /// Inserts a sample into the sorted positives. The last positive then replaces a negative. Returns the
+    /// sample that drops out, once the set is full.
     ///
-    /// Among equals the newest goes first, so that the search drifts along plateaus.
+    /// Of equal ranks the newest comes first, so that the search moves along plateaus.
     pub(super) fn insert(
         &mut self,
         sample: Sample,
@@ -61,44 +62,65 @@ impl TrainingSet {
         space: &Space,
         random: &mut Random,
     ) -> Option<Sample> {
-        let place = self.positives.partition_point(|positive| positive.rank.beats(sample.rank));
-        let displaced = if place < self.positive_size {
-            self.positives.insert(place, sample);
-            if self.positives.len() <= self.positive_size {
-                return None;
-            }
-            self.positives.pop()?
-        } else {
-            sample
-        };
+        let displaced = self.insert_positive(sample);
+        debug_assert!(
+            self.positives.is_sorted_by_key(|sample| sample.rank),
+            "ranks of positives are ordered"
+        );
+        self.insert_negative(displaced?, replacing, space, random)
+    }
+
+    /// Inserts a sample into the positives. Returns the sample that is not among the best m, if there are
+    /// more.
+    fn insert_positive(&mut self, sample: Sample) -> Option<Sample> {
+        let index = self.positives.partition_point(|positive| positive.rank.beats(sample.rank));
+        if index >= self.positive_size {
+            return Some(sample);
+        }
+        self.positives.insert(index, sample);
+        (self.positives.len() > self.positive_size).then(|| self.positives.pop()).flatten()
+    }
+
+    /// Adds a negative, or replaces one. Returns the sample that drops out.
+    #[expect(clippy::expect_used, reason = "see the message")]
+    fn insert_negative(
+        &mut self,
+        displaced: Sample,
+        replacing: Replacing,
+        space: &Space,
+        random: &mut Random,
+    ) -> Option<Sample> {
         if self.negatives.len() < self.negative_size {
             self.negatives.push(displaced);
             return None;
         }
-        let place = match replacing {
+        const NOT_EMPTY: &str = "a training set has at least one negative";
+        let index = match replacing {
             Replacing::Worst => {
                 let ranked = || self.negatives.iter().enumerate();
                 let find = || ranked().max_by(|(_, a), (_, b)| a.rank.cmp(&b.rank));
-                let place = self.worst.or_else(|| find().map(|(place, _)| place))?;
-                if !displaced.rank.beats(self.negatives[place].rank) {
-                    self.worst = Some(place);
+                let worst = self.worst.or_else(|| find().map(|(index, _)| index));
+                let worst = worst.expect(NOT_EMPTY);
+                if !displaced.rank.beats(self.negatives[worst].rank) {
+                    self.worst = Some(worst);
                     return Some(displaced);
                 }
                 self.worst = None;
-                place
+                worst
             }
             Replacing::Random => random.index(self.negatives.len()),
             Replacing::Farthest => {
                 let best = &self.positives[0].point;
                 let distances = self.negatives.iter().map(|n| distance(space, best, &n.point));
-                distances.enumerate().max_by(|(_, a), (_, b)| a.total_cmp(b))?.0
+                let farthest = distances.enumerate().max_by(|(_, a), (_, b)| a.total_cmp(b));
+                farthest.expect(NOT_EMPTY).0
             }
         };
-        Some(std::mem::replace(&mut self.negatives[place], displaced))
+        Some(std::mem::replace(&mut self.negatives[index], displaced))
     }
 
-    /// Changes the rank of the best point, if it is this one, and with it those of the positives that would
-    /// overtake it.
+    /// Updates the rank of the best point, if it is this one. Positives that would then be better get the
+    /// same rank, so that it remains the best.
     pub(super) fn revise_best(&mut self, point: &[f64], rank: Rank) {
         if self.best().is_some_and(|best| *best.point == *point) {
             self.positives[0].rank = rank;
@@ -108,12 +130,12 @@ impl TrainingSet {
         }
     }
 
-    /// All samples, for checking a restored set.
+    /// All samples.
     pub(super) fn samples(&self) -> impl Iterator<Item = &Sample> {
         self.positives.iter().chain(&self.negatives)
     }
 
-    /// Whether the sizes and the order are such as `insert` keeps them.
+    /// Checks the invariants of a deserialized training set.
     pub(super) fn is_sound(&self, training_size: usize, positive_size: usize) -> bool {
         self.positive_size == positive_size
             && self.negative_size == training_size - positive_size
@@ -124,8 +146,8 @@ impl TrainingSet {
     }
 }
 
-/// The squared distance of two points, each axis measured in its own length; two values of an
-/// unordered axis are its length apart.
+/// The squared distance of two points, relative to the length of each axis. Different values of an
+/// unordered axis have distance 1.
 fn distance(space: &Space, a: &[f64], b: &[f64]) -> f64 {
     let squares = space.entries().iter().map(|entry| {
         let range = entry.range();
@@ -135,7 +157,7 @@ fn distance(space: &Space, a: &[f64], b: &[f64]) -> f64 {
         let pairs = a[range.clone()].iter().zip(&b[range]);
         match axis {
             Axis::Unordered { .. } => pairs.filter(|(a, b)| a != b).count() as f64,
-            // Divided first: the squares of the widest and the narrowest ranges are no numbers.
+            // Division comes first, since squares of the widest and narrowest ranges overflow.
             _ => pairs.map(|(a, b)| ((a - b) / length).powi(2)).sum(),
         }
     });
@@ -167,13 +189,13 @@ mod tests {
     }
 
     #[test]
-    fn the_best_are_positive_and_the_displaced_replaces_the_worst_negative() {
+    fn the_best_points_are_positive_and_the_displaced_one_replaces_the_worst_negative() {
         let (mut set, space, mut random) = filled(Replacing::Worst);
         let left = set.insert(sample(0.0, 1.5), Replacing::Worst, &space, &mut random).unwrap();
         assert_eq!(left.rank.value(), Some(5.0));
         assert_eq!(values(&set.positives), [1.0, 1.5]);
         let left = set.insert(sample(0.0, 9.0), Replacing::Worst, &space, &mut random).unwrap();
-        assert_eq!(left.rank.value(), Some(9.0), "worse than all: not taken in");
+        assert_eq!(left.rank.value(), Some(9.0), "a sample worse than all others is not inserted");
         assert!(set.is_sound(5, 2));
     }
 
@@ -186,18 +208,18 @@ mod tests {
 
     #[test]
     fn random_replaces_any_negative() {
-        let mut gone = std::collections::BTreeSet::new();
+        let mut replaced = std::collections::BTreeSet::new();
         for seed in 0..50 {
             let (mut set, space, _) = filled(Replacing::Random);
             let random = &mut Random::new(seed);
             let left = set.insert(sample(9.0, 9.0), Replacing::Random, &space, random).unwrap();
-            gone.insert(left.point[0] as i64);
+            replaced.insert(left.point[0] as i64);
         }
-        assert_eq!(gone.into_iter().collect::<Vec<_>>(), [3, 4, 5]);
+        assert_eq!(replaced.into_iter().collect::<Vec<_>>(), [3, 4, 5]);
     }
 
     #[test]
-    fn failures_alone_are_nothing_to_learn_from() {
+    fn a_set_of_failures_is_not_ready() {
         let (space, mut random) = (Space::cube(1, 0.0, 10.0).unwrap(), Random::new(1));
         let mut set = TrainingSet::new(3, 1);
         for _ in 0..5 {

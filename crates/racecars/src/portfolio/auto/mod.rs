@@ -1,10 +1,10 @@
-//! `auto`: a portfolio that looks at the objective first.
+//! `auto`: a portfolio that surveys the objective first. The default algorithm.
 //!
-//! A few dozen evaluations tell whether coordinates interact and whether the objective is wavy
-//! (`survey`). From that, the dimension and the budget follows who leads when (`plan`): adaptive RACE-CARS
-//! where coordinates can be set one by one or the budget is small, CMA-ES where they have to move
-//! together. Each leader starts from the best point known where that helps, and parabolas along the
-//! coordinates take the last steps into the valley (`polish`).
+//! A few dozen evaluations tell whether coordinates interact and whether the objective is multimodal
+//! (`survey`). The findings, the dimension and the budget determine which algorithm gets which part of
+//! the budget (`plan`): adaptive RACE-CARS if coordinates can be optimized one by one or if the budget is
+//! small, CMA-ES if they have to change together. Each starts from the best point known if that helps. At
+//! the end, parabolas along the coordinates refine the best point (`polish`).
 //!
 //! In spaces with discrete coordinates, RACE-CARS gets the whole budget.
 
@@ -25,22 +25,22 @@ use plan::{Leg, Role};
 use serde::{Deserialize, Serialize};
 use survey::{Findings, Survey};
 
-/// The first standard deviation of CMA-ES where it begins anew, as a share of each axis.
-const SIGMA: f64 = 0.2;
-/// The bounds of that deviation where CMA-ES goes on from RACE-CARS' region.
+/// The initial standard deviation of CMA-ES, as a fraction of each axis.
+const INITIAL_SIGMA: f64 = 0.2;
+/// The bounds of that deviation if CMA-ES continues from the region of RACE-CARS.
 const SIGMA_AFTER_RACE_CARS: [f64; 2] = [0.01, 0.05];
-/// The first step of a polish after CMA-ES, as a share of each axis.
-const STEP: f64 = 1e-3;
-/// The bounds of that step after RACE-CARS, which knows its region.
-const STEP_AFTER_RACE_CARS: [f64; 2] = [1e-4, 0.037];
+/// The initial step of polishing after CMA-ES, as a fraction of each axis.
+const POLISH_STEP: f64 = 1e-3;
+/// The bounds of that step after RACE-CARS, where it depends on the region.
+const POLISH_STEP_AFTER_RACE_CARS: [f64; 2] = [1e-4, 0.037];
 
 settings! {
     /// Settings of `auto`.
     #[derive(Copy)]
     pub struct Auto {
-        /// Whether the objective is noisy: detect, yes or no. Where it is, points that may look better
-        /// only by chance are re-evaluated, and the best value is a mean. `detect`, the default,
-        /// evaluates the first point twice, unless a coordinate is discrete.
+        /// Whether the objective is noisy: detect, yes or no. If it is, points that may look better only
+        /// by chance are re-evaluated, and the best value is a mean. `detect`, the default, evaluates the
+        /// first point twice, unless a coordinate is discrete.
         noise: Noise,
     }
 }
@@ -66,8 +66,8 @@ settings! {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Noise {
-    /// To be found out, by evaluating the first point twice. Not in spaces with discrete coordinates,
-    /// where no point is asked twice unless noise is known of.
+    /// Detect noise by evaluating the first point twice. Spaces with discrete coordinates count as
+    /// deterministic, since no point is asked twice there.
     #[default]
     Detect,
     /// Noisy.
@@ -85,13 +85,13 @@ pub(crate) struct AutoRule {
     noise: Noise,
     budget: Option<u64>,
     survey: Option<Survey>,
-    /// Empty until the survey is over.
+    /// Empty until the survey is complete.
     legs: Vec<Leg>,
-    /// The leg that is on.
+    /// The index of the current leg.
     leg: usize,
-    /// Whether CMA-ES learns the whole covariance matrix.
+    /// Whether CMA-ES learns the full covariance matrix.
     is_full: bool,
-    /// RACE-CARS' place in the team.
+    /// The index of RACE-CARS in the team.
     race_cars: Option<usize>,
 }
 
@@ -104,7 +104,7 @@ impl AutoRule {
         let Setup { space, budget, seed } = setup;
         let horizon = plan::horizon(budget, space.dimension());
         let coordinates =
-            plan::surveyed(horizon, space.dimension()).filter(|_| !space.can_repeat());
+            plan::surveyed_coordinates(horizon, space.dimension()).filter(|_| !space.can_repeat());
         let survey = coordinates.map(|coordinates| Survey::new(coordinates, random.bits()));
         let rule = AutoRule {
             seed,
@@ -119,13 +119,13 @@ impl AutoRule {
         Ok(PortfolioSearch::new(rule, budget))
     }
 
-    /// Whether the survey has what it needs, or has waited long enough for it.
+    /// Whether the survey is complete, or has waited long enough for lost candidates.
     fn is_surveyed(&self, told: u64) -> bool {
         let Some(survey) = &self.survey else { return true };
         survey.is_complete() || told >= 2 * survey.len() as u64
     }
 
-    /// Makes the plan from what the survey found, and RACE-CARS, which is part of most.
+    /// Makes the plan from the findings of the survey, and creates RACE-CARS, which most plans use.
     fn decide(&mut self, team: &mut Team, tools: &mut Tools<'_, Origin>) -> Result<()> {
         let (space, asked) = (tools.space, tools.ledger.next_id());
         let n = space.dimension();
@@ -138,7 +138,7 @@ impl AutoRule {
             Noise::No => false,
         };
         let mut plan = if space.can_repeat() {
-            plan::Plan {
+            plan::BudgetPlan {
                 legs: vec![Leg { role: Role::RaceCars, until: horizon }],
                 is_full: false,
                 reason: format!("some coordinates are discrete{}", plan::noise(is_noisy)),
@@ -146,69 +146,72 @@ impl AutoRule {
         } else {
             plan::plan(findings.shape, is_noisy, horizon, n)
         };
-        // Legs that would be over already are left out.
+        // Legs that would already be over are dropped.
         plan.legs.retain(|leg| leg.until > asked);
         if plan.legs.is_empty() {
             plan.legs.push(Leg { role: Role::RaceCars, until: horizon.max(asked + 1) });
         }
         let part = plan.legs.iter().find(|leg| leg.role == Role::RaceCars);
-        // Without a budget, it plans none of its own unless its leg is one of several.
+        // Without a budget, RACE-CARS has none either, unless its leg is one of several.
         let own = match (self.budget, part, plan.legs.len()) {
             (None, _, 0 | 1) => None,
             (_, Some(leg), _) => Some(leg.until),
             (_, None, _) => Some(horizon),
         };
         let race_cars = Algorithm::race_cars().optimizer(space, own, self.seed)?;
-        let place = team.add(race_cars, false);
+        let place = team.add(race_cars, false, tools);
         team.tell_early(place)?;
-        team.referee = is_noisy.then(|| Referee::of_noise(findings.noise));
+        team.referee = is_noisy.then(|| Referee::new(findings.noise));
         team.note(asked, plan.reason);
+        debug_assert!(plan.legs.is_sorted_by(|a, b| a.until < b.until), "legs are in order");
         (self.race_cars, self.is_full, self.legs) = (Some(place), plan.is_full, plan.legs);
         self.begin_leg(team, tools)
     }
 
-    /// Lets the leg's member lead, made from what is known.
+    /// Creates and activates the member of the current leg.
+    #[expect(clippy::expect_used, reason = "see the message")]
     fn begin_leg(&mut self, team: &mut Team, tools: &mut Tools<'_, Origin>) -> Result<()> {
         let (space, asked) = (tools.space, tools.ledger.next_id());
         let Leg { role, until } = self.legs[self.leg];
-        let has_led = |role: Role| self.legs[..self.leg].iter().any(|leg| leg.role == role);
-        // A region says something only where RACE-CARS has led.
-        let race_cars = self.race_cars.filter(|_| has_led(Role::RaceCars));
+        let was_active = |role: Role| self.legs[..self.leg].iter().any(|leg| leg.role == role);
+        // The region is only meaningful if RACE-CARS was active.
+        let race_cars = self.race_cars.filter(|_| was_active(Role::RaceCars));
         let region = race_cars.and_then(|place| team.member(place).region());
         let share = region.map(|region| region.share);
         let place = match role {
-            Role::RaceCars => self.race_cars.unwrap_or(0),
+            Role::RaceCars => self.race_cars.expect("RACE-CARS is created with the plan"),
             Role::CmaEs => {
                 let sigma = match share {
-                    Some(share) if !has_led(Role::Polish) => {
+                    Some(share) if !was_active(Role::Polish) => {
                         let [least, most] = SIGMA_AFTER_RACE_CARS;
                         share.clamp(least, most)
                     }
-                    _ => SIGMA,
+                    _ => INITIAL_SIGMA,
                 };
                 let settings = CmaEs::default().sigma(sigma);
                 let algorithm = match self.is_full {
                     true => Algorithm::CmaEs(settings),
                     false => Algorithm::SepCmaEs(settings),
                 };
-                let place = team.add(algorithm.optimizer(space, None, tools.random.bits())?, false);
-                if has_led(Role::RaceCars) || team.has_known {
+                let cma_es = algorithm.optimizer(space, None, tools.random.bits())?;
+                let place = team.add(cma_es, false, tools);
+                if was_active(Role::RaceCars) || team.has_known {
                     team.tell_best(place)?;
                 }
                 place
             }
             Role::Polish => {
-                let [least, most] = STEP_AFTER_RACE_CARS;
-                let share = share.filter(|_| !has_led(Role::CmaEs));
-                let step = share.map_or(STEP, |share| share.clamp(least, most));
+                let [least, most] = POLISH_STEP_AFTER_RACE_CARS;
+                let share = share.filter(|_| !was_active(Role::CmaEs));
+                let step = share.map_or(POLISH_STEP, |share| share.clamp(least, most));
                 let setup = Setup { space, budget: None, seed: tools.random.bits() };
                 let polish = Shell::new(PolishSearch::NAME, setup, |setup, _| {
                     Ok(PolishSearch::new(setup.space, step))
                 })?;
-                team.add(Box::new(polish), true)
+                team.add(Box::new(polish), true, tools)
             }
         };
-        team.lead(place, asked, until);
+        team.activate(place, asked, until);
         Ok(())
     }
 }
@@ -239,6 +242,10 @@ impl Rule for AutoRule {
         }
     }
 
+    fn expects_noise(&self) -> bool {
+        self.noise == Noise::Yes
+    }
+
     fn is_sound(&self, team: &Team, space: &Space) -> bool {
         let is_race_cars =
             |place: usize| place < team.members.len() && team.member(place).name() == "race-cars";
@@ -247,7 +254,8 @@ impl Rule for AutoRule {
             && self.legs.is_sorted_by(|a, b| a.until < b.until)
             && self.race_cars.is_some() != self.legs.is_empty()
             && self.race_cars.is_none_or(is_race_cars)
-            && team.has_leader() != self.legs.is_empty()
+            && team.has_active_member() != self.legs.is_empty()
+            && !(self.is_full && space.dimension() > plan::FULL_MATRIX_MAX_DIMENSION)
             && !(space.can_repeat() && self.legs.iter().any(|leg| leg.role != Role::RaceCars))
     }
 }

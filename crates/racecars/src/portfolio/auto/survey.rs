@@ -1,27 +1,25 @@
-//! A look at the objective before the budget is spent: does the effect of a coordinate depend on the
-//! others, and is it wavy?
+//! The survey at the start of `auto`: do coordinates interact, is the objective multimodal, is it noisy?
 //!
-//! For a few coordinates, the objective is evaluated at five places along the axis, twice: around two
-//! random points that differ in everything else. Where coordinates do not interact, the five places
-//! are in the same order of merit both times; a rotation changes the order of two places in five. And
-//! along an axis of a function with one valley no place is worse than both its neighbours. Every other
-//! coordinate is looked at closely, within a fifth of its axis, for waves that are short. The first
-//! point is evaluated again in the end: two values are noise. With few evaluations to spend, that is all
-//! that is looked at.
+//! For a few coordinates, the objective is evaluated at five positions along the axis, around two random
+//! base points. If coordinates do not interact, the values at the five positions have the same order
+//! around both base points. After a rotation, two pairs in five have a different order. Along an axis of a
+//! unimodal function, no position is worse than both its neighbours. Every other coordinate is only
+//! surveyed within a fifth of its axis, to detect short waves. At the end the first point is
+//! re-evaluated: a different value is noise. If the budget is small, this is the only check.
 
 use crate::optimizers::saved::ID_HEADROOM;
 use crate::random::Random;
 use crate::space::Space;
 use serde::{Deserialize, Serialize};
 
-/// Places along an axis.
-const PLACES: usize = 5;
-/// Random points around which the same places are taken.
-const BASES: usize = 2;
-/// Relative differences up to this are no noise: sums on several threads round differently each time.
-const ROUNDING: f64 = 1e-12;
-/// The share of the axis that is looked at closely.
-const CLOSE: f64 = 0.2;
+/// Positions along an axis.
+const POSITIONS: usize = 5;
+/// Random points around which the same positions are evaluated.
+const BASE_POINTS: usize = 2;
+/// Relative differences up to this are not noise: sums on several threads round differently each time.
+const ROUNDING_TOLERANCE: f64 = 1e-12;
+/// The fraction of the axis surveyed for short waves.
+const CLOSE_UP_SHARE: f64 = 0.2;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Survey {
@@ -29,32 +27,33 @@ pub(super) struct Survey {
     coordinates: usize,
     asked: usize,
     told: usize,
-    /// The value of each probe, indexed by coordinate, base point and position; then of the first probe
-    /// again. `None` while it is not known, and where there was none.
+    /// The value of each probe, indexed by coordinate, base point and position; then the second value of
+    /// the first probe. `None` until it is told, and if it has no value.
     values: Vec<Option<f64>>,
 }
 
-/// What a survey found.
+/// The findings of a survey.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Findings {
-    /// Unknown where no coordinate was looked at, or too many values are missing.
+    /// `None` if no coordinate was surveyed, or if too many values are missing.
     pub(super) shape: Option<Shape>,
     /// The two values of the same point, if they differ.
     pub(super) noise: Option<(f64, f64)>,
 }
 
+/// The shape of the objective.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Shape {
-    /// The share of pairs of places whose order depends on the other coordinates.
+    /// The share of pairs of positions whose order depends on the base point.
     pub(super) interaction: f64,
-    /// The share of profiles with a crest.
+    /// The share of profiles with a local maximum.
     pub(super) waves: f64,
 }
 
 impl Survey {
     /// The number of evaluations for this many coordinates.
     pub(super) fn cost(coordinates: usize) -> usize {
-        (coordinates * BASES * PLACES).max(1) + 1
+        (coordinates * BASE_POINTS * POSITIONS).max(1) + 1
     }
 
     pub(super) fn new(coordinates: usize, seed: u64) -> Self {
@@ -67,36 +66,39 @@ impl Survey {
         self.values.len()
     }
 
-    /// Writes the next point, and returns its place in the survey, while there is one.
+    /// Writes the next point and returns its index in the survey; `None` if all were asked.
     pub(super) fn next(&mut self, space: &Space, point: &mut [f64]) -> Option<usize> {
         let slot = (self.asked < self.values.len()).then_some(self.asked)?;
         self.asked += 1;
-        // The last one is the first one again.
+        // The last point equals the first one.
         self.write(space, slot % (self.values.len() - 1), point);
         Some(slot)
     }
 
-    /// Everything about a point is a function of the seed and its place in the survey.
+    /// Writes the point at this index, which is determined by the seed.
     fn write(&self, space: &Space, slot: usize, point: &mut [f64]) {
-        let (coordinate, base, place) =
-            (slot / (BASES * PLACES), slot / PLACES % BASES, slot % PLACES);
+        let (coordinate, base, position) =
+            (slot / (BASE_POINTS * POSITIONS), slot / POSITIONS % BASE_POINTS, slot % POSITIONS);
         let mut axis = Random::new(self.seed.wrapping_add((1 + coordinate as u64) << 8));
         let index = axis.index(space.dimension());
-        let (begin, length) =
-            if coordinate % 2 == 0 { (0.0, 1.0) } else { (axis.unit() * (1.0 - CLOSE), CLOSE) };
-        // Not evenly: even places would miss waves of their own length.
+        let (begin, length) = if coordinate % 2 == 0 {
+            (0.0, 1.0)
+        } else {
+            (axis.unit() * (1.0 - CLOSE_UP_SHARE), CLOSE_UP_SHARE)
+        };
+        // Positions are jittered: a regular grid would miss waves of its own length.
         let mut share = 0.0;
-        for step in 0..=place {
-            share = begin + length * (step as f64 + axis.unit()) / PLACES as f64;
+        for step in 0..=position {
+            share = begin + length * (step as f64 + axis.unit()) / POSITIONS as f64;
         }
-        let seed = self.seed.wrapping_add(1 + (coordinate * BASES + base) as u64);
+        let seed = self.seed.wrapping_add(1 + (coordinate * BASE_POINTS + base) as u64);
         space.draw(&mut Random::new(seed), point);
         point[index] = space.axis(index).at(share);
     }
 
     pub(super) fn tell(&mut self, slot: usize, value: Option<f64>) {
-        if let Some(place) = self.values.get_mut(slot) {
-            *place = value;
+        if let Some(slot) = self.values.get_mut(slot) {
+            *slot = value;
             self.told += 1;
         }
     }
@@ -111,7 +113,7 @@ impl Survey {
             _ => None,
         };
         let is_noise = |(first, again): &(f64, f64)| {
-            (first - again).abs() > ROUNDING * first.abs().max(again.abs())
+            (first - again).abs() > ROUNDING_TOLERANCE * first.abs().max(again.abs())
         };
         let noise = noise.filter(is_noise);
         Findings { shape: self.shape(), noise }
@@ -119,10 +121,11 @@ impl Survey {
 
     fn shape(&self) -> Option<Shape> {
         let (mut pairs, mut crossed, mut profiles, mut crests) = (0, 0, 0, 0);
-        let by_coordinate = self.values[..self.values.len() - 1].chunks_exact(BASES * PLACES);
+        let by_coordinate =
+            self.values[..self.values.len() - 1].chunks_exact(BASE_POINTS * POSITIONS);
         for both in by_coordinate {
-            let (one, other) = both.split_at(PLACES);
-            for i in 0..PLACES {
+            let (one, other) = both.split_at(POSITIONS);
+            for i in 0..POSITIONS {
                 for j in 0..i {
                     if let (Some(a), Some(b), Some(c), Some(d)) =
                         (one[i], one[j], other[i], other[j])
@@ -134,9 +137,9 @@ impl Survey {
             }
             for profile in [one, other] {
                 if let Some(values) = profile.iter().copied().collect::<Option<Vec<f64>>>() {
-                    let is_crest = |at: &[f64]| at[1] > at[0] && at[1] > at[2];
+                    let is_local_maximum = |at: &[f64]| at[1] > at[0] && at[1] > at[2];
                     profiles += 1;
-                    crests += usize::from(values.windows(3).any(is_crest));
+                    crests += usize::from(values.windows(3).any(is_local_maximum));
                 }
             }
         }
@@ -186,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_over_coordinates_has_no_interaction_and_a_valley_has_no_waves() {
+    fn separable_functions_have_no_interaction_and_unimodal_functions_no_waves() {
         let sphere: fn(&[f64]) -> f64 = |x| x.iter().map(|x| (x - 1.0).powi(2)).sum();
         let waves: fn(&[f64]) -> f64 = |x| x.iter().map(|x| x * x - 10.0 * (6.0 * x).cos()).sum();
         let bilinear: fn(&[f64]) -> f64 = |x| x.windows(2).map(|x| x[0] * x[1]).sum();
@@ -199,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_seen_and_missing_values_are_not_taken_for_something() {
+    fn noise_is_detected_and_missing_values_are_ignored() {
         let mut noise = Random::new(1);
         let mut noisy = |x: &[f64]| Some(x.iter().sum::<f64>() + 1e-9 * noise.normal());
         assert!(survey(1, &mut noisy).noise.is_some());

@@ -1,6 +1,7 @@
-//! How the best value came down over a run, thinned so that a million evaluations stay small.
+//! How the best value changed over a session, thinned so that a million evaluations stay small.
 
-/// The improvements of a run: `(evaluations so far, best value)`, oldest first.
+/// The best values of a session: `(evaluations so far, best value)`, oldest first. Where the objective is
+/// known to be noisy, a best value may be worse than the one before, as its point was evaluated again.
 ///
 /// At most [`History::CAPACITY`] are kept: when they grow beyond that, every other one is dropped,
 /// but never the first and the latest.
@@ -10,7 +11,7 @@ pub struct History {
 }
 
 impl History {
-    /// The most improvements that are kept.
+    /// The maximum number of improvements kept.
     pub const CAPACITY: usize = 1024;
 
     pub(super) fn push(&mut self, evaluation: u64, best: f64) {
@@ -29,7 +30,7 @@ impl History {
         &self.improvements
     }
 
-    /// The best value known after so many evaluations, `None` before the first.
+    /// The best value after this many evaluations, `None` before the first.
     pub fn best_after(&self, evaluations: u64) -> Option<f64> {
         let later = self.improvements.partition_point(|&(evaluation, _)| evaluation <= evaluations);
         later.checked_sub(1).map(|place| self.improvements[place].1)

@@ -1,29 +1,30 @@
-//! One session of a study: this thread keeps the optimizer and the journal, the workers run the
-//! program.
+//! One run of a study: this thread keeps the search and its journal, the workers run the program.
 
 use crate::command::Task;
-use crate::desk::Desk;
 use crate::error::Result;
-use crate::evaluate::{Evaluator, Halt, Report};
+use crate::evaluate::{Evaluator, Halt, Measurement};
 use crate::journal::{Repeat, Tell};
-use crate::outcome::Verdict;
+use crate::journaled::JournaledSearch;
+use crate::outcome::Outcome;
 use crate::plan::now;
 use crate::queue::Queue;
+use crate::search::Step;
 use crate::units::Time;
+use racecars::StopReason;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often a session looks up from waiting.
+/// How often a run looks up from waiting.
 const TICK: Duration = Duration::from_millis(100);
 /// Where evaluations take less than this on average, workers get a job ahead, so that none waits for
 /// this thread; where they take longer, a point asked later knows more.
 const SHORT: f64 = 0.02;
-/// A session ends when so many evaluations failed and none ever worked.
+/// A run ends when this many of its evaluations failed and none of the study ever worked.
 const FIRST_FAILURES: u64 = 5;
 
-/// A request to end a session. Clones share it.
+/// A request to end a run. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt {
     finish: Arc<AtomicBool>,
@@ -37,14 +38,14 @@ impl Interrupt {
     }
 
     /// Finish the evaluations that run, then stop; a second time: stop now. Both leave a study that
-    /// can go on.
+    /// can be resumed.
     pub fn request(&self) {
         if self.finish.swap(true, Ordering::AcqRel) {
             self.now.store(true, Ordering::Release);
         }
     }
 
-    /// Whether the session is to end.
+    /// Whether the run is to end.
     pub fn is_requested(&self) -> bool {
         self.finish.load(Ordering::Acquire)
     }
@@ -54,52 +55,15 @@ impl Interrupt {
     }
 }
 
-/// Why a session ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Ended {
-    /// All evaluations of the budget are done.
-    Evaluations,
-    /// The target was reached.
-    Target,
-    /// Every point of the space has been evaluated.
-    Exhausted,
-    /// The time limit has passed.
-    Time,
-    /// It was interrupted.
-    Interrupted,
-    /// The first evaluations all failed.
-    FirstFailures,
-}
-
-impl Ended {
-    /// A word for programs, and for the journal.
-    pub fn name(self) -> &'static str {
-        match self {
-            Ended::Evaluations => "evaluations",
-            Ended::Target => "target",
-            Ended::Exhausted => "exhausted",
-            Ended::Time => "time",
-            Ended::Interrupted => "interrupted",
-            Ended::FirstFailures => "first-failures",
-        }
-    }
-
-    /// Whether the study is complete, as far as this session's settings go.
-    fn is_complete(self) -> bool {
-        matches!(self, Ended::Evaluations | Ended::Target | Ended::Exhausted)
-    }
-}
-
-/// How a session goes.
+/// The progress of a run.
 #[derive(Debug)]
 pub struct Status<'a> {
-    /// The evaluations done, over all sessions.
+    /// The evaluations done, over all runs of the study.
     pub evaluations: u64,
     /// The evaluations planned.
     pub budget: u64,
-    /// The evaluations done in this session.
-    pub session: u64,
+    /// The evaluations done in this run.
+    pub this_run: u64,
     /// The best value so far, if a feasible point is known.
     pub best: Option<f64>,
     /// The evaluations since the best came in.
@@ -110,11 +74,11 @@ pub struct Status<'a> {
     pub busy: usize,
     /// How many may run.
     pub jobs: usize,
-    /// The time since the session began.
+    /// The time since the run began.
     pub elapsed: Duration,
-    /// The evaluation that just ended, and whether it is the best; none on a mere look.
+    /// The evaluation that just ended, and whether it is the best; `None` if time passed and none ended.
     pub latest: Option<(&'a Tell, bool)>,
-    /// While leading points are evaluated again: how many times that is done, and to be done.
+    /// While leading points are evaluated again: how many of these evaluations are done, of how many.
     pub confirming: Option<(u64, u64)>,
 }
 
@@ -129,18 +93,19 @@ struct Job {
 struct Done {
     job: Job,
     worker: usize,
-    report: Result<Report, Halt>,
+    result: Result<Measurement, Halt>,
 }
 
-/// Runs a session to its end. Returns why it ended, and the first failure in words.
+/// Runs a study to its end. Returns why it ended, and the first failure in words.
 pub(crate) fn run(
-    desk: &mut Desk,
+    search: &mut JournaledSearch,
     evaluator: &Evaluator,
     interrupt: &Interrupt,
     observe: &mut dyn FnMut(&Status<'_>),
     start: Instant,
-) -> Result<(Ended, Option<String>)> {
-    let plan = desk.plan();
+) -> Result<(StopReason, Option<String>)> {
+    search.begin_run()?;
+    let plan = search.plan();
     let jobs = match plan.deterministic {
         true => plan.jobs.min(usize::try_from(plan.lookahead).unwrap_or(usize::MAX)),
         false => plan.jobs,
@@ -154,13 +119,13 @@ pub(crate) fn run(
             let (jobs, done) = (&to_workers, &from_workers);
             scope.spawn(move || work(worker, jobs, done, evaluator, interrupt));
         }
-        let mut session = Session {
-            told: 0,
+        let mut runner = Runner {
+            this_run: 0,
             failed: 0,
             seconds: 0.0,
             first_failure: None,
             busy: 0,
-            desk,
+            search,
             evaluator,
             interrupt,
             observe,
@@ -170,8 +135,8 @@ pub(crate) fn run(
             to_workers: &to_workers,
             from_workers: &from_workers,
         };
-        let ended = session.search().and_then(|ended| match ended.is_complete() {
-            true => session.confirm(ended),
+        let ended = runner.search().and_then(|ended| match ended.is_complete() {
+            true => runner.confirm(ended),
             false => Ok(ended),
         });
         if ended.is_err() {
@@ -179,7 +144,7 @@ pub(crate) fn run(
             interrupt.stop_now();
         }
         to_workers.close();
-        Ok((ended?, session.first_failure.take()))
+        Ok((ended?, runner.first_failure.take()))
     })
 }
 
@@ -191,17 +156,17 @@ fn work(
     interrupt: &Interrupt,
 ) {
     while let Some(job) = jobs.pop() {
-        let report = match job.number {
+        let result = match job.number {
             _ if interrupt.is_requested() => Err(Halt::Stopped),
             None => evaluator.trial(job.trial, &job.point, &interrupt.now),
-            Some(number) => evaluator.again(job.trial, &job.point, number, &interrupt.now),
+            Some(number) => evaluator.reevaluate(job.trial, &job.point, number, &interrupt.now),
         };
-        done.push(Done { job, worker, report });
+        done.push(Done { job, worker, result });
     }
 }
 
-struct Session<'s> {
-    desk: &'s mut Desk,
+struct Runner<'s> {
+    search: &'s mut JournaledSearch,
     evaluator: &'s Evaluator,
     interrupt: &'s Interrupt,
     observe: &'s mut dyn FnMut(&Status<'_>),
@@ -212,30 +177,35 @@ struct Session<'s> {
     from_workers: &'s Queue<Done>,
     /// Jobs given to workers.
     busy: usize,
-    /// Outcomes of this session, failures among them, and how long they took.
-    told: u64,
+    /// Outcomes of this run, failures among them, and how long they took.
+    this_run: u64,
     failed: u64,
     seconds: f64,
     first_failure: Option<String>,
 }
 
-impl Session<'_> {
+impl Runner<'_> {
     /// Evaluates what the optimizer proposes, beginning with what was asked before.
-    fn search(&mut self) -> Result<Ended> {
-        let mut queue: VecDeque<u64> = self.desk.pending().into();
+    fn search(&mut self) -> Result<StopReason> {
+        let mut queue: VecDeque<u64> = self.search.pending().into();
         let mut latest = None;
         loop {
             let winds_down = self.winds_down();
-            self.fill(&mut queue, winds_down.is_some())?;
+            if let Some(reason) = winds_down {
+                self.search.stop_asking(reason);
+            }
+            let stop = self.fill(&mut queue, winds_down.is_some())?;
             while winds_down.is_none()
                 && self.busy < self.places()
                 && let Some(trial) = queue.pop_front()
             {
-                self.start(trial, None, self.desk.point(trial).unwrap_or_default().to_vec());
+                self.start(trial, None, self.search.point(trial).unwrap_or_default().to_vec());
             }
-            if self.busy == 0 {
+            if self.busy == 0
+                && let Some(reason) = winds_down.or(stop)
+            {
                 self.show(latest, None);
-                return Ok(winds_down.unwrap_or_else(|| self.reason()));
+                return Ok(reason);
             }
             // Now that the workers have their next jobs.
             self.show(latest.take(), None);
@@ -245,63 +215,47 @@ impl Session<'_> {
         }
     }
 
-    /// Asks for points: as many as workers are free, or in deterministic mode as many as the rule
-    /// says. There it goes on even while the session winds down, so that the order in which points
-    /// are asked and outcomes told does not depend on interruptions; what is asked then runs in the
-    /// next session.
-    fn fill(&mut self, queue: &mut VecDeque<u64>, winds_down: bool) -> Result<()> {
-        let is_deterministic = self.desk.plan().deterministic;
-        loop {
-            while self.desk.may_ask()
-                && (is_deterministic || !winds_down && queue.len() + self.busy < self.places())
-            {
-                match self.desk.ask()? {
-                    Some(trial) => queue.push_back(trial),
-                    None => break,
-                }
-            }
-            if !is_deterministic || !self.desk.tell_next()? {
-                return Ok(());
+    /// Asks for points: as many as workers are free, or in deterministic studies as many as the rule
+    /// says, even while the run winds down, so that the order of asks and tells does not depend on
+    /// interruptions; what is asked then is evaluated by the next run. Returns why there is nothing left
+    /// to do, if so.
+    fn fill(&mut self, queue: &mut VecDeque<u64>, winds_down: bool) -> Result<Option<StopReason>> {
+        let asks_by_rule = self.search.is_in_order() || winds_down;
+        while asks_by_rule || queue.len() + self.busy < self.places() {
+            match self.search.step()? {
+                Step::Asked(trial) => queue.push_back(trial),
+                Step::Wait => return Ok(None),
+                Step::Stop(reason) => return Ok(Some(reason)),
             }
         }
+        Ok(None)
     }
 
     /// How many jobs workers may have.
     fn places(&self) -> usize {
-        let is_short = self.told > 0 && self.seconds < SHORT * self.told as f64;
+        let is_short = self.this_run > 0 && self.seconds < SHORT * self.this_run as f64;
         if is_short { 2 * self.jobs } else { self.jobs }
     }
 
     /// Why no more evaluations are to be started, if so.
-    fn winds_down(&self) -> Option<Ended> {
-        let counts = self.desk.record().counts;
-        let enough = FIRST_FAILURES.min(self.desk.plan().budget);
+    fn winds_down(&self) -> Option<StopReason> {
+        let counts = self.search.record().counts;
+        let enough = FIRST_FAILURES.min(self.search.plan().budget);
         if self.interrupt.is_requested() {
-            Some(Ended::Interrupted)
+            Some(StopReason::Interrupted)
         } else if self.limit.is_some_and(|limit| self.start.elapsed() >= limit) {
-            Some(Ended::Time)
+            Some(StopReason::Time)
         } else if self.failed >= enough && counts.failures == counts.told {
-            Some(Ended::FirstFailures)
+            Some(StopReason::FirstFailures)
         } else {
             None
         }
     }
 
-    /// Why there is nothing left to do.
-    fn reason(&self) -> Ended {
-        if self.desk.is_exhausted() {
-            Ended::Exhausted
-        } else if self.desk.is_at_target() {
-            Ended::Target
-        } else {
-            Ended::Evaluations
-        }
-    }
-
     /// Evaluates the leading points again, so that a lucky draw does not win.
-    fn confirm(&mut self, ended: Ended) -> Result<Ended> {
-        let leaders = &self.desk.record().leaders;
-        let missing = leaders.missing(self.desk.plan().confirm.into());
+    fn confirm(&mut self, ended: StopReason) -> Result<StopReason> {
+        let leaders = &self.search.record().leaders;
+        let missing = leaders.missing(self.search.plan().confirm.into());
         let mut queue: VecDeque<Job> = (missing.into_iter())
             .map(|(place, number)| {
                 let leader = &leaders.leaders()[place];
@@ -341,33 +295,33 @@ impl Session<'_> {
         done
     }
 
-    /// Enters what came of an evaluation; one that was stopped stays asked, and runs again. Returns
+    /// Enters the result of an evaluation; one that was stopped stays asked, and runs again. Returns
     /// what was told, and whether it is the best.
     fn settle(&mut self, done: Done) -> Result<Option<(Tell, bool)>> {
-        let Done { job, worker, report } = done;
-        let report = match report {
-            Ok(report) => report,
+        let Done { job, worker, result } = done;
+        let measurement = match result {
+            Ok(measurement) => measurement,
             Err(Halt::Stopped) => return Ok(None),
             Err(Halt::System(error)) => return Err(error),
         };
-        let Report { verdict, attempts, seconds, values, stderr } = report;
+        let Measurement { outcome, attempts, seconds, values, stderr } = measurement;
         if let Some(number) = job.number {
-            let value = verdict.feasible_value();
+            let value = outcome.value();
             let (trial, at) = (job.trial, now());
-            let repeat = Repeat { trial, number, value, outcome: verdict, seconds, worker, at };
-            self.desk.repeat(&repeat)?;
+            let repeat = Repeat { trial, number, value, outcome, seconds, worker, at };
+            self.search.repeat(&repeat)?;
             return Ok(None);
         }
-        if let (Verdict::Failed { detail, .. }, None) = (&verdict, &self.first_failure) {
-            self.first_failure = Some(self.describe(&job, detail, stderr.as_deref()));
+        if let (Outcome::Failed(failure), None) = (&outcome, &self.first_failure) {
+            self.first_failure = Some(self.describe(&job, &failure.reason, stderr.as_deref()));
         }
         let (trial, at) = (job.trial, now());
-        let tell = Tell { trial, outcome: verdict, attempts, seconds, worker, values, at, stderr };
-        self.desk.tell(&tell)?;
-        self.told += 1;
+        let tell = Tell { trial, outcome, attempts, seconds, worker, values, at, stderr };
+        self.search.tell(&tell)?;
+        self.this_run += 1;
         self.failed += u64::from(tell.outcome.is_failure());
         self.seconds += tell.seconds;
-        let is_best = (self.desk.record().best.as_ref()).is_some_and(|best| best.trial == trial);
+        let is_best = (self.search.record().best.as_ref()).is_some_and(|best| best.trial == trial);
         Ok(Some((tell, is_best)))
     }
 
@@ -386,12 +340,12 @@ impl Session<'_> {
     }
 
     fn show(&mut self, latest: Option<(Tell, bool)>, confirming: Option<(u64, u64)>) {
-        let record = self.desk.record();
+        let record = self.search.record();
         let status = Status {
             evaluations: record.counts.told,
-            budget: self.desk.plan().budget,
-            session: self.told,
-            best: record.best.as_ref().and_then(|best| best.verdict.feasible_value()),
+            budget: self.search.plan().budget,
+            this_run: self.this_run,
+            best: record.best.as_ref().and_then(|best| best.outcome.value()),
             since_best: record.counts.told - record.counts.best_at,
             failures: record.counts.failures,
             busy: self.busy.min(self.jobs),

@@ -1,0 +1,429 @@
+//! The core's session for Python: which trial to evaluate next, what its outcome changes, when to stop.
+//!
+//! Python code refers to trials by their numbers. It gets the point with the number, and gives the outcome back by
+//! the number.
+
+use crate::algorithm::rules;
+use crate::error::{closed, refused};
+use crate::optimizer::{Optimizer, is_long};
+use crate::space::Space;
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyBytes, PyDict};
+use racecars::{
+    Candidate, Counts, Direction, FailureKind, Next, Order, Outcome, StopReason, Trial,
+};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A search that Python code evaluates the trials of. It has the optimizer until it is closed.
+#[pyclass(frozen, module = "racecars._core")]
+pub(crate) struct Session {
+    inner: Mutex<Inner>,
+    optimizer: Py<Optimizer>,
+    /// How points are shown.
+    #[pyo3(get)]
+    pub(crate) space: Py<Space>,
+    started: Instant,
+    has_time_limit: bool,
+}
+
+pub(crate) struct Inner {
+    /// `None` once the session is closed.
+    core: Option<racecars::Session>,
+    order: Order,
+    /// The trials that are being evaluated by Python code.
+    out: BTreeMap<u64, Trial>,
+    /// The value of each trial in the order told, NaN where it has none. In order, later ones may be
+    /// here before they are told.
+    values: Vec<f64>,
+    /// The number of trials told whose function was not called, and the places in `values` of those that
+    /// may not be told yet.
+    skipped: u64,
+    skipped_ahead: Vec<usize>,
+}
+
+#[pymethods]
+impl Session {
+    /// A session with an optimizer, which it takes until it is closed. With a lookahead, outcomes are told
+    /// in the order asked.
+    #[new]
+    #[pyo3(signature = (
+        optimizer, space, *, maxfev=None, maxtime=None, target=None, patience=None, lookahead=None,
+        watch=false
+    ))]
+    #[allow(clippy::too_many_arguments, reason = "keywords of a private Python class")]
+    fn new(
+        py: Python<'_>,
+        optimizer: Py<Optimizer>,
+        space: Py<Space>,
+        maxfev: Option<u64>,
+        maxtime: Option<f64>,
+        target: Option<f64>,
+        patience: Option<u64>,
+        lookahead: Option<u64>,
+        watch: bool,
+    ) -> PyResult<Py<Self>> {
+        let order = lookahead.map_or(Order::AsTheyCome, |lookahead| Order::InOrder { lookahead });
+        let mut core = racecars::Session::new(optimizer.get().lend(py)?, Direction::Minimize);
+        let rules = rules(maxfev, maxtime, target, patience);
+        if let Err(error) = core.set_order(order).and_then(|()| core.set_rules(rules)) {
+            optimizer.get().give_back(py, core.into_optimizer());
+            return Err(refused(error));
+        }
+        if watch {
+            core.watch();
+        }
+        let inner = Inner {
+            core: Some(core),
+            order,
+            out: BTreeMap::new(),
+            values: Vec::new(),
+            skipped: 0,
+            skipped_ahead: Vec::new(),
+        };
+        let session = Session {
+            inner: Mutex::new(inner),
+            optimizer: optimizer.clone_ref(py),
+            space,
+            started: Instant::now(),
+            has_time_limit: maxtime.is_some(),
+        };
+        let session = Py::new(py, session)?;
+        optimizer.get().is_lent_to(py, &session);
+        Ok(session)
+    }
+
+    /// Gives the optimizer back. A closed session cannot be used.
+    fn close(&self, py: Python<'_>) {
+        let core = self.lock(py).core.take();
+        if let Some(core) = core {
+            self.optimizer.get().give_back(py, core.into_optimizer());
+        }
+    }
+
+    /// Evaluate this point first.
+    fn start(&self, py: Python<'_>, point: &Bound<'_, PyAny>) -> PyResult<()> {
+        let point = self.space.get().encode_any(point)?;
+        self.lock(py).core()?.start(point).map_err(refused)
+    }
+
+    /// Tells what is known of a point.
+    #[pyo3(signature = (point, value=None, violation=None, failure=None, text=""))]
+    fn known(
+        &self,
+        py: Python<'_>,
+        point: &Bound<'_, PyAny>,
+        value: Option<f64>,
+        violation: Option<f64>,
+        failure: Option<&str>,
+        text: &str,
+    ) -> PyResult<()> {
+        let point = self.space.get().encode_any(point)?;
+        let outcome = outcome(value, violation, failure, text)?;
+        self.lock(py).core()?.known(point, outcome).map_err(refused)
+    }
+
+    /// The next trial to evaluate, its number and its point. `None` if there is none until an outcome
+    /// comes in, or, where nothing is out, ever. `on_told` is called for each outcome that the optimizer
+    /// is told, where the session is watched.
+    #[pyo3(signature = (on_told=None))]
+    fn next<'py>(
+        &self,
+        py: Python<'py>,
+        on_told: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Option<(u64, Bound<'py, PyAny>)>> {
+        loop {
+            match self.advance(py, None)? {
+                Next::Evaluate(trial) => {
+                    let (number, point) = (trial.number(), self.point(py, trial.point())?);
+                    self.lock(py).out.insert(number, trial);
+                    return Ok(Some((number, point)));
+                }
+                Next::Told => {
+                    if let Some(on_told) = on_told {
+                        on_told.call0()?;
+                    }
+                }
+                Next::Wait | Next::Stop(_) => return Ok(None),
+            }
+        }
+    }
+
+    /// Takes the outcome of a trial. `evaluated` is whether the function was called. Returns the place of the
+    /// trial in the history.
+    #[pyo3(signature = (
+        number, value=None, violation=None, failure=None, text="", evaluated=true
+    ))]
+    #[allow(clippy::too_many_arguments, reason = "keywords of a private Python method")]
+    fn tell(
+        &self,
+        py: Python<'_>,
+        number: u64,
+        value: Option<f64>,
+        violation: Option<f64>,
+        failure: Option<&str>,
+        text: &str,
+        evaluated: bool,
+    ) -> PyResult<usize> {
+        let outcome = outcome(value, violation, failure, text)?;
+        let mut inner = self.lock(py);
+        let trial = inner.out.remove(&number).ok_or_else(|| not_out(number))?;
+        let place = inner.enter(trial, outcome)?;
+        if !evaluated {
+            inner.skipped_ahead.push(place);
+        }
+        Ok(place)
+    }
+
+    /// The numbers of the trials that are being evaluated.
+    #[getter]
+    fn out(&self, py: Python<'_>) -> Vec<u64> {
+        self.lock(py).out.keys().copied().collect()
+    }
+
+    /// The point of a trial that is being evaluated, as the function takes it.
+    fn point_of<'py>(&self, py: Python<'py>, number: u64) -> PyResult<Bound<'py, PyAny>> {
+        let inner = self.lock(py);
+        self.point(py, inner.trial(number)?.point())
+    }
+
+    /// The point of a trial that is being evaluated, as an array.
+    fn x_of<'py>(&self, py: Python<'py>, number: u64) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let inner = self.lock(py);
+        Ok(self.space.get().array(py, inner.trial(number)?.point()))
+    }
+
+    /// Asks for no more trials. The first reason given stays.
+    fn stop(&self, py: Python<'_>, reason: &str) -> PyResult<()> {
+        let reason: StopReason = reason.parse().map_err(refused)?;
+        self.lock(py).core()?.stop(reason);
+        Ok(())
+    }
+
+    /// Why no more trials are asked, if so.
+    #[getter]
+    fn reason(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
+        Ok(self.lock(py).core()?.stop_reason().map(StopReason::name))
+    }
+
+    /// The trials told.
+    #[getter]
+    fn told(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.lock(py).core()?.counts().evaluations)
+    }
+
+    /// The trials told whose function was called.
+    #[getter]
+    fn evaluated(&self, py: Python<'_>) -> PyResult<u64> {
+        let mut inner = self.lock(py);
+        let told = inner.core()?.counts().evaluations;
+        Ok(told - inner.skipped(told))
+    }
+
+    /// The failed evaluations.
+    #[getter]
+    fn failures(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.lock(py).core()?.counts().failures)
+    }
+
+    /// The infeasible points.
+    #[getter]
+    fn infeasible(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.lock(py).core()?.counts().infeasible)
+    }
+
+    /// The best point as `(x, value or None, violation or None, evaluations behind the value)`.
+    fn best<'py>(&self, py: Python<'py>) -> PyResult<Option<Best<'py>>> {
+        let mut inner = self.lock(py);
+        Ok(best(py, inner.core()?.optimizer(), self.space.get()))
+    }
+
+    /// The value of each trial in the order told, NaN where it has none.
+    fn history<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let mut inner = self.lock(py);
+        let told = inner.core()?.counts().evaluations as usize;
+        Ok(PyArray1::from_slice(py, &inner.values[..told]))
+    }
+
+    /// All that :meth:`resume` needs, but for what the constructor is given.
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let state = PyDict::new(py);
+        state.set_item("values", self.history(py)?)?;
+        let mut inner = self.lock(py);
+        let core = inner.core()?;
+        let Counts { evaluations, failures, infeasible, improved_at, .. } = core.counts();
+        let bytes = py.detach(move || core.optimizer().save());
+        let Inner { core: Some(core), out, .. } = &*inner else { return Err(closed()) };
+        let mut asked: Vec<&Trial> = out.values().chain(core.incoming()).collect();
+        asked.sort_by_key(|trial| trial.number());
+        let pending = || asked.iter().map(|trial| trial.candidate()).chain(core.queued());
+        let codes: Vec<f64> = pending().flat_map(Candidate::point).copied().collect();
+        state.set_item("pending", pending().map(Candidate::id).collect::<Vec<_>>())?;
+        state.set_item("codes", PyArray1::from_vec(py, codes))?;
+        state.set_item("optimizer", PyBytes::new(py, &bytes))?;
+        let skipped = inner.skipped(evaluations);
+        let counts = [
+            ("evaluations", evaluations),
+            ("failures", failures),
+            ("infeasible", infeasible),
+            ("improved_at", improved_at),
+            ("skipped", skipped),
+        ];
+        for (name, count) in counts {
+            state.set_item(name, count)?;
+        }
+        Ok(state)
+    }
+
+    /// Continues the session of which this is the :meth:`state`; the optimizer must be restored already.
+    fn resume(&self, py: Python<'_>, state: &Bound<'_, PyDict>) -> PyResult<()> {
+        let item = |name: &str| {
+            let missing = || PyValueError::new_err(format!("the state has no `{name}`"));
+            state.get_item(name)?.ok_or_else(missing)
+        };
+        let mut counts = Counts::default();
+        counts.evaluations = item("evaluations")?.extract()?;
+        counts.failures = item("failures")?.extract()?;
+        counts.infeasible = item("infeasible")?.extract()?;
+        counts.improved_at = item("improved_at")?.extract()?;
+        let values = item("values")?.extract::<PyReadonlyArray1<'_, f64>>()?.as_slice()?.to_vec();
+        let skipped: u64 = item("skipped")?.extract()?;
+        let told = counts.evaluations;
+        if values.len() as u64 != told || counts.improved_at > told || skipped > told {
+            return Err(PyValueError::new_err("the counts of the state contradict each other"));
+        }
+        let ids: Vec<Option<u64>> = item("pending")?.extract()?;
+        let codes = item("codes")?.extract::<PyReadonlyArray1<'_, f64>>()?;
+        let codes = codes.as_slice()?;
+        let space = &self.space.get().core;
+        if codes.len() != ids.len() * space.dimension() {
+            return Err(PyValueError::new_err("the state has not one point per pending trial"));
+        }
+        let points = codes.chunks_exact(space.dimension());
+        let pending = ids.into_iter().zip(points).map(|(id, point)| match id {
+            Some(id) => Candidate::asked(space, id, point),
+            None => space.check(point).map(|()| Candidate::known(point)),
+        });
+        let pending = pending.collect::<racecars::Result<Vec<_>>>().map_err(refused)?;
+        let mut inner = self.lock(py);
+        inner.core()?.resume(counts, pending).map_err(refused)?;
+        (inner.values, inner.skipped) = (values, skipped);
+        Ok(())
+    }
+}
+
+pub(crate) type Best<'py> = (Bound<'py, PyArray1<f64>>, Option<f64>, Option<f64>, u64);
+
+/// The best evaluation that an optimizer has been told of.
+pub(crate) fn best<'py>(
+    py: Python<'py>,
+    optimizer: &dyn racecars::Optimizer,
+    space: &Space,
+) -> Option<Best<'py>> {
+    let best = optimizer.best()?;
+    let x = space.array(py, best.point);
+    Some((x, best.rank.value(), best.rank.violation(), best.evaluations))
+}
+
+impl Session {
+    pub(crate) fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Inner> {
+        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Enters an outcome, if there is one, then says what to do next.
+    pub(crate) fn advance(&self, py: Python<'_>, done: Option<(Trial, f64)>) -> PyResult<Next> {
+        // Looking at the clock takes a good part of a step.
+        let elapsed = if self.has_time_limit { self.started.elapsed() } else { Duration::ZERO };
+        let mut inner = self.lock(py);
+        if let Some((trial, value)) = done {
+            inner.enter(trial, Outcome::Value(value))?;
+        }
+        let core = inner.core()?;
+        let next = if is_long(core.optimizer()) {
+            py.detach(|| core.next(elapsed))
+        } else {
+            core.next(elapsed)
+        };
+        next.map_err(refused)
+    }
+
+    /// Keeps a trial whose outcome Python code finds out.
+    pub(crate) fn keep(&self, py: Python<'_>, trial: Trial) {
+        self.lock(py).out.insert(trial.number(), trial);
+    }
+
+    /// An encoded point as the function takes it.
+    pub(crate) fn point<'py>(&self, py: Python<'py>, codes: &[f64]) -> PyResult<Bound<'py, PyAny>> {
+        let space = self.space.get();
+        if space.is_by_name {
+            Ok(space.dict(py, codes)?.into_any())
+        } else {
+            Ok(space.array(py, codes).into_any())
+        }
+    }
+}
+
+impl Inner {
+    pub(crate) fn core(&mut self) -> PyResult<&mut racecars::Session> {
+        self.core.as_mut().ok_or_else(closed)
+    }
+
+    fn trial(&self, number: u64) -> PyResult<&Trial> {
+        self.out.get(&number).ok_or_else(|| not_out(number))
+    }
+
+    /// Gives an outcome to the session; returns the trial's place in the history.
+    fn enter(&mut self, trial: Trial, outcome: Outcome) -> PyResult<usize> {
+        let place = match self.order {
+            Order::AsTheyCome => self.values.len(),
+            Order::InOrder { .. } => trial.number() as usize,
+        };
+        let value = outcome.value().unwrap_or(f64::NAN);
+        self.core()?.tell(trial, outcome).map_err(refused)?;
+        if place >= self.values.len() {
+            self.values.resize(place + 1, f64::NAN);
+        }
+        self.values[place] = value;
+        Ok(place)
+    }
+
+    /// How many of the trials told were not evaluated.
+    fn skipped(&mut self, told: u64) -> u64 {
+        let before = self.skipped_ahead.len();
+        self.skipped_ahead.retain(|&place| place as u64 >= told);
+        self.skipped += (before - self.skipped_ahead.len()) as u64;
+        self.skipped
+    }
+
+    /// The optimizer, to be looked at.
+    pub(crate) fn optimizer(&self) -> PyResult<&dyn racecars::Optimizer> {
+        Ok(self.core.as_ref().ok_or_else(closed)?.optimizer())
+    }
+}
+
+fn not_out(number: u64) -> PyErr {
+    PyValueError::new_err(format!("trial {number} is not being evaluated"))
+}
+
+/// The core's outcome, of which exactly one of `value`, `violation` and `failure` is given.
+fn outcome(
+    value: Option<f64>,
+    violation: Option<f64>,
+    failure: Option<&str>,
+    text: &str,
+) -> PyResult<Outcome> {
+    match (value, violation, failure) {
+        (Some(value), None, None) => Ok(Outcome::from(value)),
+        (None, Some(violation), None) => Ok(Outcome::infeasible(violation)),
+        (None, None, Some(name)) => {
+            let kind = FailureKind::ALL.iter().find(|kind| kind.name() == name);
+            let unknown = || PyValueError::new_err(format!("`{name}` is not a kind of failure"));
+            Ok(Outcome::failure(*kind.ok_or_else(unknown)?, text))
+        }
+        _ => Err(PyTypeError::new_err("an outcome is a value, a violation or a failure")),
+    }
+}

@@ -1,0 +1,234 @@
+//! A study's search with its journal: where points are proposed and outcomes come in, and what is known of
+//! the study so far. It does not care how points are evaluated.
+//!
+//! Every event is in the journal before it reaches the optimizer. So the journal is all there is to save:
+//! a study is resumed by replaying it.
+//!
+//! **Deterministic studies.** Outcomes are told to the optimizer in the order asked, and point
+//! `i + lookahead` is asked when outcome `i` has been told, whenever evaluations end and however often
+//! the study is interrupted. An outcome that is early is in the journal, but waits to be told; an
+//! `ask` line says how many had been told by then.
+
+use crate::error::{Error, Result};
+use crate::journal::{self, Ask, Entry, Event, Journal, Repeat, Resume, Stop, Tell};
+use crate::lock::Lock;
+use crate::noise::Leader;
+use crate::plan::{Plan, now};
+use crate::record::Record;
+use crate::search::{Search, Step};
+use racecars::{Point, Portfolio, StopReason};
+use std::path::{Path, PathBuf};
+
+/// A study open for asking and telling.
+#[derive(Debug)]
+pub(crate) struct JournaledSearch {
+    folder: PathBuf,
+    journal: Journal,
+    state: State,
+    is_resumed: bool,
+    _lock: Lock,
+}
+
+/// What a journal says.
+#[derive(Debug)]
+struct State {
+    plan: Plan,
+    search: Search,
+    record: Record,
+}
+
+impl State {
+    /// The state of a study that has just begun.
+    fn new(plan: &Plan) -> Result<State> {
+        Ok(State { search: Search::new(plan)?, record: Record::new(plan), plan: plan.clone() })
+    }
+
+    /// Enters a line of the journal; `Err` says what is wrong with it.
+    fn replay(&mut self, event: Event) -> Result<(), String> {
+        match event {
+            Event::Ask(ask) => self.replay_ask(&ask),
+            Event::Tell(tell) => self.tell(tell).map_err(|error| error.to_string()),
+            Event::Repeat(repeat) => {
+                self.record.enter_repeat(&repeat);
+                Ok(())
+            }
+            // The plan so far: what a resuming process changed stays so.
+            Event::Resume(Resume { budget, jobs, .. }) => {
+                self.plan.budget = self.plan.budget.max(budget.unwrap_or(0));
+                self.plan.jobs = jobs.unwrap_or(self.plan.jobs);
+                Ok(())
+            }
+            Event::Study(_) | Event::Stop(_) => Ok(()),
+        }
+    }
+
+    fn replay_ask(&mut self, ask: &Ask) -> Result<(), String> {
+        let space = &self.plan.space;
+        let point = self.search.replay_ask(ask.trial, ask.told)?;
+        let ours = serde_json::to_string(&space.view(point)).map_err(|error| error.to_string())?;
+        if ours != ask.params.get() && !is_same_json(&ours, ask.params.get()) {
+            return Err(format!(
+                "trial {} is not the point that {} proposes there: another version of racecars may \
+                 have written it",
+                ask.trial, self.plan.algorithm
+            ));
+        }
+        self.record.counts.asked += 1;
+        Ok(())
+    }
+
+    /// Enters an outcome that is in the journal.
+    fn tell(&mut self, tell: Tell) -> Result<()> {
+        let point = self.search.point(tell.trial).map_err(Error::setting)?;
+        self.record.enter(&tell, point);
+        self.search.tell(tell.trial, tell.outcome)
+    }
+}
+
+/// Whether two texts are the same JSON, written differently.
+fn is_same_json(a: &str, b: &str) -> bool {
+    let parsed = |text| serde_json::from_str::<serde_json::Value>(text).ok();
+    parsed(a).is_some_and(|a| Some(a) == parsed(b))
+}
+
+impl JournaledSearch {
+    /// Opens the study in `folder`. `make` completes the plan, given the study's plan so far.
+    pub(crate) fn open(
+        folder: &Path,
+        lock: Lock,
+        mut make: impl FnMut(Option<&Plan>) -> Result<Plan>,
+    ) -> Result<JournaledSearch> {
+        let path = folder.join(journal::FILE);
+        let (mut state, length, is_resumed) = match journal::plan(&path)? {
+            Some(first) => {
+                // Before the replay, which takes its time.
+                make(Some(&first))?.check_continues(&first, folder)?;
+                let mut state = State::new(&first)?;
+                let length = journal::read(&path, |line, event| {
+                    state.replay(event).map_err(|what| journal::damaged(&path, line, what))
+                })?;
+                state.plan = make(Some(&state.plan))?;
+                (state, length, true)
+            }
+            None => (State::new(&make(None)?)?, 0, false),
+        };
+        state.search.apply_rules(&state.plan)?;
+        let mut journal = Journal::open(&path, length, state.plan.sync)?;
+        if !is_resumed {
+            journal.append(&Entry::Study(&state.plan))?;
+            journal.flush()?;
+        }
+        let folder = folder.to_path_buf();
+        Ok(JournaledSearch { folder, journal, state, is_resumed, _lock: lock })
+    }
+
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.state.plan
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(crate) fn record(&self) -> &Record {
+        &self.state.record
+    }
+
+    /// Whether the study was begun by an earlier process.
+    pub(crate) fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
+    /// Whether outcomes are told in the order asked.
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.state.search.is_in_order()
+    }
+
+    /// The point that is best by fresh values: of those that were evaluated again at the end, or by an
+    /// algorithm that knows of noise.
+    pub(crate) fn recommended(&self) -> Option<(Leader, f64)> {
+        self.state.record.recommended().or_else(|| self.state.search.recommended())
+    }
+
+    /// The best point and value, if these were known before the study and no trial is better.
+    pub(crate) fn best_known(&self) -> Option<(&[f64], f64)> {
+        self.state.search.best_known()
+    }
+
+    /// What a portfolio of algorithms did, in the user's sense.
+    pub(crate) fn portfolio(&self) -> Option<Portfolio> {
+        self.state.search.session().portfolio()
+    }
+
+    /// A view of an encoded point.
+    pub(crate) fn view<'a>(&'a self, point: &'a [f64]) -> Point<'a> {
+        self.state.search.session().space().view(point)
+    }
+
+    /// The trials that are asked and whose outcome is not known, oldest first.
+    pub(crate) fn pending(&self) -> Vec<u64> {
+        self.state.search.out().collect()
+    }
+
+    /// The encoded point of a pending trial.
+    pub(crate) fn point(&self, trial: u64) -> Option<&[f64]> {
+        self.state.search.point(trial).ok()
+    }
+
+    /// Makes ready to run, also after a run that was stopped. The journal says that a study is resumed.
+    pub(crate) fn begin_run(&mut self) -> Result<()> {
+        self.state.search.apply_rules(&self.state.plan)
+    }
+
+    /// Writes that a process resumes the study.
+    pub(crate) fn note_resumed(&mut self) -> Result<()> {
+        let (budget, jobs) = (Some(self.plan().budget), Some(self.plan().jobs));
+        self.journal.append(&Entry::Resume(&Resume { at: now(), budget, jobs }))
+    }
+
+    /// Writes that a run ended, and forces everything to disk.
+    pub(crate) fn note_stopped(&mut self, reason: StopReason) -> Result<()> {
+        self.journal.append(&Entry::Stop(&Stop { reason, at: now() }))?;
+        self.journal.flush()
+    }
+
+    /// Asks for no more trials. Not in deterministic studies, where what is asked must not depend on
+    /// interruptions.
+    pub(crate) fn stop_asking(&mut self, reason: StopReason) {
+        if !self.is_in_order() {
+            self.state.search.stop(reason);
+        }
+    }
+
+    /// Tells the optimizer what there is to tell, and asks for a trial if the rules allow it.
+    pub(crate) fn step(&mut self) -> Result<Step> {
+        let State { search, record, .. } = &mut self.state;
+        let step = search.step()?;
+        if let Step::Asked(trial) = step {
+            let session = search.session();
+            let point = search.point(trial).map_err(Error::setting)?;
+            self.journal.append(&Entry::Ask {
+                trial,
+                params: session.space().view(point),
+                told: search.is_in_order().then(|| session.counts().evaluations),
+                at: now(),
+            })?;
+            record.counts.asked += 1;
+        }
+        Ok(step)
+    }
+
+    /// Takes in an outcome. The optimizer learns it by [`JournaledSearch::step`].
+    pub(crate) fn tell(&mut self, tell: &Tell) -> Result<()> {
+        self.state.search.point(tell.trial).map_err(Error::setting)?;
+        self.journal.append(&Entry::Tell(tell))?;
+        self.state.tell(tell.clone())
+    }
+
+    /// Enters a fresh value of a leading point.
+    pub(crate) fn repeat(&mut self, repeat: &Repeat) -> Result<()> {
+        self.journal.append(&Entry::Repeat(repeat))?;
+        self.state.record.enter_repeat(repeat);
+        Ok(())
+    }
+}

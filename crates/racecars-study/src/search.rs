@@ -1,0 +1,150 @@
+//! The search of a study: a [`Session`] with the study's settings, and the trials that are out.
+//!
+//! The runner drives it, and a journal replays into it: the optimizer is a function of its seed, the asks
+//! and the tells.
+
+use crate::error::{Error, Result};
+use crate::noise::Leader;
+use crate::plan::Plan;
+use racecars::{Next, Order, Outcome, Session, StopReason, StopRules, Trial};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What a study does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// A trial was asked, to be evaluated.
+    Asked(u64),
+    /// The outcomes of trials that are out are awaited.
+    Wait,
+    /// Every trial has been told, and there will be no other.
+    Stop(StopReason),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Search {
+    session: Session,
+    /// Asked, and the outcome has not come in: by number.
+    out: BTreeMap<u64, Trial>,
+}
+
+impl Search {
+    /// The search of a study that has just begun, without stop rules. The algorithm plans with this
+    /// plan's budget, also when the study is extended.
+    pub(crate) fn new(plan: &Plan) -> Result<Search> {
+        let space = &plan.space;
+        let optimizer = plan.algorithm.optimizer(space, Some(plan.budget), plan.seed)?;
+        let mut session = Session::new(optimizer, plan.direction);
+        if plan.deterministic {
+            session.set_order(Order::InOrder { lookahead: plan.lookahead })?;
+        }
+        for known in &plan.known {
+            session.known(known.point.encode(space)?, known.outcome.clone())?;
+        }
+        for point in &plan.start {
+            session.start(point.encode(space)?)?;
+        }
+        Ok(Search { session, out: BTreeMap::new() })
+    }
+
+    /// Applies the stop rules of a plan. The time limit is not among them: it is the runner's, since in
+    /// deterministic studies it must not be seen in what is asked.
+    pub(crate) fn apply_rules(&mut self, plan: &Plan) -> Result<()> {
+        let mut rules = StopRules::default();
+        (rules.evaluations, rules.target) = (Some(plan.budget), plan.target);
+        rules.patience = plan.patience;
+        Ok(self.session.set_rules(rules)?)
+    }
+
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Whether outcomes are told in the order asked.
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.session.order() != Order::AsTheyCome
+    }
+
+    /// Asks for no more trials.
+    pub(crate) fn stop(&mut self, reason: StopReason) {
+        self.session.stop(reason);
+    }
+
+    /// Tells the optimizer what there is to tell, and asks for a trial if the rules allow it.
+    pub(crate) fn step(&mut self) -> Result<Step> {
+        loop {
+            match self.session.next(Duration::ZERO)? {
+                Next::Evaluate(trial) => return Ok(Step::Asked(self.issue(trial))),
+                Next::Told => {}
+                Next::Wait => return Ok(Step::Wait),
+                Next::Stop(reason) => return Ok(Step::Stop(reason)),
+            }
+        }
+    }
+
+    /// Asks for the trial that a journal has next, when `told` outcomes had been told if that is given.
+    /// Returns its point; `Err` says why it cannot be.
+    pub(crate) fn replay_ask(&mut self, number: u64, told: Option<u64>) -> Result<&[f64], String> {
+        let asked = self.session.replay_ask(told).map_err(|error| error.to_string())?;
+        let trial = asked.ok_or("the space was exhausted before it")?;
+        if trial.number() != number {
+            return Err(format!("it asks trial {number} where {} is next", trial.number()));
+        }
+        let number = self.issue(trial);
+        Ok(self.out[&number].point())
+    }
+
+    fn issue(&mut self, trial: Trial) -> u64 {
+        let number = trial.number();
+        self.out.insert(number, trial);
+        number
+    }
+
+    /// The numbers of the trials that are out, oldest first.
+    pub(crate) fn out(&self) -> impl Iterator<Item = u64> {
+        self.out.keys().copied()
+    }
+
+    /// The point of a trial that is out, or why it is not.
+    pub(crate) fn point(&self, trial: u64) -> Result<&[f64], String> {
+        match self.out.get(&trial) {
+            Some(trial) => Ok(trial.point()),
+            None if trial >= self.session.asked() => {
+                Err(format!("trial {trial} was never asked; {} have been", self.session.asked()))
+            }
+            None => Err(format!("trial {trial} has been told before")),
+        }
+    }
+
+    /// Takes the outcome of a trial that is out.
+    pub(crate) fn tell(&mut self, trial: u64, outcome: Outcome) -> Result<()> {
+        self.point(trial).map_err(Error::setting)?;
+        match self.out.remove(&trial) {
+            Some(trial) => Ok(self.session.tell(trial, outcome)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells the optimizer all outcomes whose turn has come.
+    pub(crate) fn settle(&mut self) -> Result<()> {
+        Ok(self.session.settle()?)
+    }
+
+    /// The best point and value, if these were known before the study and no trial is better.
+    pub(crate) fn best_known(&self) -> Option<(&[f64], f64)> {
+        if self.session.best_trial().is_some() {
+            return None;
+        }
+        Some((self.session.optimizer().best()?.point, self.session.value()?))
+    }
+
+    /// Where the algorithm knows of noise and re-evaluates points: the point it recommends, and the mean
+    /// of its fresh values.
+    pub(crate) fn recommended(&self) -> Option<(Leader, f64)> {
+        let optimizer = self.session.optimizer();
+        let trial = self.session.best_trial().filter(|_| optimizer.is_noisy())?;
+        let (point, value) = (optimizer.best()?.point.to_vec(), self.session.value()?);
+        Some((Leader { trial, value, point }, value))
+    }
+}
