@@ -132,7 +132,9 @@ impl<M> Ledger<M> {
         };
         let Ok(place) = place else {
             return Err(match id < self.next_id {
-                true => Error::new(ErrorKind::Repeated, format!("candidate {id} has been told before")),
+                true => {
+                    Error::new(ErrorKind::Repeated, format!("candidate {id} has been told before"))
+                }
                 false => Error::new(ErrorKind::Unasked, format!("candidate {id} was never asked")),
             });
         };
