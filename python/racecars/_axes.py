@@ -1,8 +1,8 @@
 """Coordinates of other packages' search spaces, as coordinates of ours.
 
-Their steps, choices and quanta become whole numbers, of which the values are computed as those
-packages compute them. So a grid of a billion steps costs nothing, choices can be any objects, and
-what is proposed is always inside the bounds.
+Their steps, choices and quanta become integers, from which values are computed as those packages
+compute them. So a grid of a billion steps costs nothing, choices can be any objects, and proposals
+are always inside the bounds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Axis:
     choices: Sequence[Any] | None = None
 
     def domain(self) -> Real | Integer | Choice:
-        """The coordinate in our own terms."""
+        """The coordinate as one of our spaces."""
         if self.choices is not None:
             return Choice(range(len(self.choices)))
         if self.step is not None:
@@ -66,7 +66,7 @@ class Axis:
         return float(round(number)) if self.whole else float(number)
 
     def _steps(self, value: float) -> float:
-        """How many steps lie below a value, where rounding must not cost one."""
+        """The number of steps below a value; rounding errors do not lose one."""
         assert self.step is not None
         steps = (value - self.base) / self.step
         nearest = round(steps)
@@ -79,7 +79,7 @@ def space_of_axes(axes: Iterable[tuple[str, Axis]]) -> Space:
 
 
 def _position(choices: Sequence[Any], value: Any) -> float | None:
-    """Where a value stands, by identity, else by type and equality (``1`` is not ``True``)."""
+    """The index of a value: by identity, else by type and equality (``1`` is not ``True``)."""
     for place, choice in enumerate(choices):
         if choice is value or (type(choice) is type(value) and bool(choice == value)):
             return float(place)

@@ -1,4 +1,4 @@
-"""Constraints as SciPy says them, and by how much a point breaks them."""
+"""Constraints in SciPy's forms, and by how much a point violates them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-# An equation counts as fulfilled within this.
+# The tolerance of equality constraints.
 TOLERANCE = 1e-6
 
 
 class Constraints:
-    """A list of constraints. A point's violation is the sum of what each of them is missed by.
+    """A list of constraints. A point's violation is the sum of the violations of each.
 
     >>> both = Constraints([lambda x: x[0] - 1, {"type": "ineq", "fun": lambda x: x[1]}])
     >>> both.violation([3.0, 0.5])
@@ -29,7 +29,7 @@ class Constraints:
         return bool(self.parts)
 
     def violation(self, x: Any) -> float:
-        """By how much a point breaks them, 0 if it does not."""
+        """By how much a point violates them, 0 if it does not."""
         return float(sum(part(x).sum() for part in self.parts))
 
     def violations(self, columns: Any) -> Any:

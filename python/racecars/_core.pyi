@@ -54,7 +54,7 @@ class Candidate:
         """The point as a dict of parameters."""
     @property
     def code(self) -> NDArray[np.float64]:
-        """The encoded point, from which `Optimizer.restore` makes the candidate again."""
+        """The encoded point, from which `Optimizer.restore` restores the candidate."""
 
 class Embedding:
     """A random subspace of a continuous space."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Writes beside ``path``, forces it to disk, and renames."""
+    """Writes a temporary file next to ``path``, syncs it to disk, and renames it."""
     beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         with beside.open("wb") as file:

@@ -1,4 +1,4 @@
-"""What to say when an optional package is not there."""
+"""The error for an optional package that is not installed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib.util
 
 
 def need(package: str, extra: str, who: str) -> None:
-    """Raises an error that says what to install, if ``package`` is not there.
+    """Raises an error that says what to install, if ``package`` is not installed.
 
     >>> need("json", "json", "this example")
     >>> need("not_there", "optuna", "racecars.optuna")

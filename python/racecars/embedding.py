@@ -1,4 +1,4 @@
-"""A search in many coordinates as one in few."""
+"""Random embeddings: a search in many coordinates as one in few."""
 
 from __future__ import annotations
 
@@ -32,16 +32,14 @@ class Embedding(_core.Embedding):
     The coordinates ``y`` are from -1 to 1. ``A @ y``, with a standard normal ``A``, is the point as
     shares of half the width of each coordinate, cut off at 1.
 
-    With ``through``, a point of ``space``, multiples of it are in the subspace too: ``y`` has one
-    coordinate more, the first, and the point is at (1, 0, ..., 0). So one subspace can be searched
-    after the other, each from where the last search ended (sequential random embedding):
+    With ``through``, a point of ``space``, its multiples are in the subspace, too: ``y`` then has
+    one more coordinate, the first, and the point is at (1, 0, ..., 0).
 
-    >>> x = None
-    >>> for i in range(3):
-    ...     few = racecars.Embedding(many, 6, rng=i, through=x)
-    ...     start = None if x is None else [1] + [0] * 6
-    ...     res = racecars.minimize(few.wrap(fun), few.bounds, x0=start, maxfev=300, rng=i)
-    ...     x = few.lift(res.x)
+    To search one random subspace after the other, each through the best point so far (sequential
+    random embedding), use the method ``"embedding"``:
+
+    >>> res = racecars.minimize(
+    ...     fun, many, method="embedding", dimension=6, rounds=3, maxfev=900, rng=1)
     >>> bool(res.fun < 0.1)
     True
     """

@@ -1,4 +1,4 @@
-"""Search spaces as Python says them: pairs of bounds, SciPy's ``Bounds``, or a dict by name."""
+"""Search spaces in Python: pairs of bounds, SciPy's ``Bounds``, or a dict by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Choice", "Integer", "Real", "Space", "space_of"]
 class Real:
     """Every number from ``low`` to ``high``, or, with ``step``, every ``step``-th.
 
-    ``count`` makes an array of so many under one name.
+    ``count`` makes an array of this many under one name.
     """
 
     low: float
@@ -70,7 +70,7 @@ def space_of(given: Any, integrality: Any = None) -> Space:
             text = "`integrality` goes with bounds; in a dict, a range or Integer is integer"
             raise ValueError(text)
         if not given:
-            raise ValueError("the space is an empty dict; it needs a name at least")
+            raise ValueError("the space is an empty dict; it needs at least one name")
         return Space([_entry(name, value) for name, value in given.items()], True)
     return _from_bounds(given, integrality)
 
@@ -83,7 +83,7 @@ def _from_bounds(given: Any, integrality: Any) -> Space:
             raise ValueError(f"bounds[{i}]: {end} is {values[i]}, not a finite number")
     for i in np.flatnonzero(low > high):
         raise ValueError(f"bounds[{i}]: low {low[i]} is above high {high[i]}")
-    # Neighbours alike make one entry.
+    # Equal neighbours make one entry.
     edges = np.flatnonzero((np.diff(low) != 0) | (np.diff(high) != 0) | np.diff(whole))
     starts = [0, *(int(edge) + 1 for edge in edges)]
     entries = []
@@ -131,7 +131,7 @@ def _integrality(given: Any, dimension: int) -> Any:
 
 
 def _entry(name: object, given: Any) -> tuple[Any, ...]:
-    """What one name of a dict stands for."""
+    """The coordinate or array that one entry of a dict describes."""
     if not isinstance(name, str):
         raise TypeError(f"the name {name!r} is not a string")
     if isinstance(given, range):
@@ -198,7 +198,7 @@ def _choices(name: str, choice: Choice) -> tuple[Any, ...]:
 
 
 def _label(value: Any) -> Any:
-    """What the core knows a choice as: itself, or a word for what the core has no value for."""
+    """The value that the core has for a choice: itself, or a name where it is no plain value."""
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     if isinstance(value, numbers.Integral) and -(2**63) <= int(value) < 2**63:

@@ -9,7 +9,7 @@ use pyo3::sync::{MutexExt, PyOnceLock};
 use pyo3::types::PyDict;
 use std::sync::{Mutex, PoisonError};
 
-/// A point to evaluate, and to give back to :meth:`Optimizer.tell` with what came of it.
+/// A point to evaluate, and to give back to :meth:`Optimizer.tell` with its outcome.
 #[pyclass(frozen, module = "racecars._core")]
 pub(crate) struct Candidate {
     id: Option<u64>,
@@ -53,7 +53,7 @@ impl Candidate {
         self.space.get().dict(py, &codes)
     }
 
-    /// The encoded point, of which :meth:`Optimizer.restore` makes the candidate anew.
+    /// The encoded point, from which :meth:`Optimizer.restore` restores the candidate.
     #[getter]
     fn code<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         match &*self.lock(py) {

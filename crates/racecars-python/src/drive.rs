@@ -1,5 +1,5 @@
-//! The loop that calls a Python function with one point after the other. It goes on while the function
-//! returns finite floats, and leaves everything else to its caller.
+//! The loop that calls a Python function with one point after the other. It continues while the
+//! function returns finite floats, and leaves everything else to its caller.
 
 use crate::session::Session;
 use pyo3::prelude::*;

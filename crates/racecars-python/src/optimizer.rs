@@ -20,9 +20,14 @@ const MANY_NUMBERS: usize = 20_000;
 /// The most numbers that an array has room for before it is known how many points there are.
 const MAX_CAPACITY: usize = 1 << 24;
 
-/// Whether the next ask or tell may take so long that the interpreter should be released.
-pub(crate) fn is_long(core: &dyn racecars::Optimizer) -> bool {
-    core.is_heavy() || core.space().dimension() >= MANY_NUMBERS
+/// Whether copying a point takes so long that the interpreter should be released.
+pub(crate) fn is_large(space: &racecars::Space) -> bool {
+    space.dimension() >= MANY_NUMBERS
+}
+
+/// Whether the next ask or tell may take so long.
+fn is_long(core: &dyn racecars::Optimizer) -> bool {
+    core.is_heavy() || is_large(core.space())
 }
 
 /// The state machine of an algorithm on a space.
@@ -105,11 +110,9 @@ impl Optimizer {
         violation: Option<f64>,
         error: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        self.lock(py).core()?;
         if let Ok(candidate) = candidate.cast::<Candidate>() {
             let outcome = outcome(value, violation, error)?;
-            let core = candidate.get().take(py)?;
-            return self.learn(py, core, outcome);
+            return self.learn(py, || candidate.get().take(py), outcome);
         }
         if let Ok(params) = candidate.cast::<PyDict>() {
             let point = self.space.get().encode_dict(params)?;
@@ -117,7 +120,7 @@ impl Optimizer {
             let numbers = self.space.get().numbers(&point);
             let row = self.lock(py).row(&numbers);
             let core = row.unwrap_or_else(|| racecars::Candidate::known(point));
-            return self.learn(py, core, outcome);
+            return self.learn(py, || Ok(core), outcome);
         }
         if let Ok(x) = candidate.extract::<PyReadonlyArray1<'_, f64>>() {
             let outcome = outcome(value, violation, error)?;
@@ -127,7 +130,7 @@ impl Optimizer {
                 Some(candidate) => candidate,
                 None => racecars::Candidate::known(self.space.get().encode(&numbers)?),
             };
-            return self.learn(py, core, outcome);
+            return self.learn(py, || Ok(core), outcome);
         }
         if let Ok(rows) = candidate.extract::<PyReadonlyArray2<'_, f64>>() {
             if violation.is_some() || error.is_some() {
@@ -156,7 +159,7 @@ impl Optimizer {
         Ok(Candidate::new(racecars::Candidate::known(codes), self.space.clone_ref(py)))
     }
 
-    /// A candidate made anew from its `id` and `code`, as after a restart.
+    /// A candidate restored from its `id` and `code`, as after a restart.
     fn restore(
         &self,
         py: Python<'_>,
@@ -275,15 +278,16 @@ impl Optimizer {
         Ok(if is_long(core) { py.detach(|| core.ask()) } else { core.ask() })
     }
 
-    /// Tells the core.
+    /// Tells the core. The candidate is taken when it is known that nobody else has the optimizer.
     fn learn(
         &self,
         py: Python<'_>,
-        candidate: racecars::Candidate,
+        candidate: impl FnOnce() -> PyResult<racecars::Candidate>,
         outcome: Outcome,
     ) -> PyResult<()> {
         let mut inner = self.lock(py);
         let core = inner.core()?;
+        let candidate = candidate()?;
         let told = if is_long(core) {
             py.detach(|| core.tell(candidate, outcome))
         } else {

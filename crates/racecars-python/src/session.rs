@@ -5,7 +5,7 @@
 
 use crate::algorithm::rules;
 use crate::error::{closed, refused};
-use crate::optimizer::{Optimizer, is_long};
+use crate::optimizer::{Optimizer, is_large};
 use crate::space::Space;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -29,6 +29,8 @@ pub(crate) struct Session {
     pub(crate) space: Py<Space>,
     started: Instant,
     has_time_limit: bool,
+    /// Whether points are so large that the interpreter is released even for light steps.
+    is_large: bool,
 }
 
 pub(crate) struct Inner {
@@ -77,6 +79,7 @@ impl Session {
         if watch {
             core.watch();
         }
+        let is_large = is_large(core.space());
         let inner = Inner {
             core: Some(core),
             order,
@@ -91,6 +94,7 @@ impl Session {
             space,
             started: Instant::now(),
             has_time_limit: maxtime.is_some(),
+            is_large,
         };
         let session = Py::new(py, session)?;
         optimizer.get().is_lent_to(py, &session);
@@ -170,11 +174,17 @@ impl Session {
         evaluated: bool,
     ) -> PyResult<usize> {
         let outcome = outcome(value, violation, failure, text)?;
+        let value = outcome.value().unwrap_or(f64::NAN);
         let mut inner = self.lock(py);
-        let trial = inner.out.remove(&number).ok_or_else(|| not_out(number))?;
-        let place = inner.enter(trial, outcome)?;
+        let Inner { core: Some(core), values, order, out, skipped_ahead, .. } = &mut *inner else {
+            return Err(closed());
+        };
+        let trial = out.remove(&number).ok_or_else(|| not_out(number))?;
+        let is_long = self.is_large || core.optimizer().is_heavy();
+        let work = || enter(core, *order, values, trial, value, outcome);
+        let place = if is_long { py.detach(work) } else { work() }.map_err(refused)?;
         if !evaluated {
-            inner.skipped_ahead.push(place);
+            skipped_ahead.push(place);
         }
         Ok(place)
     }
@@ -335,20 +345,21 @@ impl Session {
     }
 
     /// Enters an outcome, if there is one, then says what to do next.
+    #[inline(always)]
     pub(crate) fn advance(&self, py: Python<'_>, done: Option<(Trial, f64)>) -> PyResult<Next> {
         // Looking at the clock takes a good part of a step.
         let elapsed = if self.has_time_limit { self.started.elapsed() } else { Duration::ZERO };
         let mut inner = self.lock(py);
-        if let Some((trial, value)) = done {
-            inner.enter(trial, Outcome::Value(value))?;
-        }
-        let core = inner.core()?;
-        let next = if is_long(core.optimizer()) {
-            py.detach(|| core.next(elapsed))
-        } else {
-            core.next(elapsed)
+        let Inner { core: Some(core), values, order, .. } = &mut *inner else {
+            return Err(closed());
         };
-        next.map_err(refused)
+        if self.is_large || core.optimizer().is_heavy() {
+            return py.detach(|| step(core, *order, values, done, elapsed)).map_err(refused);
+        }
+        match step(core, *order, values, done, elapsed) {
+            Ok(next) => Ok(next),
+            Err(error) => Err(refused(error)),
+        }
     }
 
     /// Keeps a trial whose outcome Python code finds out.
@@ -376,21 +387,6 @@ impl Inner {
         self.out.get(&number).ok_or_else(|| not_out(number))
     }
 
-    /// Gives an outcome to the session; returns the trial's place in the history.
-    fn enter(&mut self, trial: Trial, outcome: Outcome) -> PyResult<usize> {
-        let place = match self.order {
-            Order::AsTheyCome => self.values.len(),
-            Order::InOrder { .. } => trial.number() as usize,
-        };
-        let value = outcome.value().unwrap_or(f64::NAN);
-        self.core()?.tell(trial, outcome).map_err(refused)?;
-        if place >= self.values.len() {
-            self.values.resize(place + 1, f64::NAN);
-        }
-        self.values[place] = value;
-        Ok(place)
-    }
-
     /// How many of the trials told were not evaluated.
     fn skipped(&mut self, told: u64) -> u64 {
         let before = self.skipped_ahead.len();
@@ -403,6 +399,45 @@ impl Inner {
     pub(crate) fn optimizer(&self) -> PyResult<&dyn racecars::Optimizer> {
         Ok(self.core.as_ref().ok_or_else(closed)?.optimizer())
     }
+}
+
+/// Enters an outcome, if there is one, then says what to do next. Inlined, since moving trials takes a good
+/// part of a step.
+#[inline(always)]
+fn step(
+    core: &mut racecars::Session,
+    order: Order,
+    values: &mut Vec<f64>,
+    done: Option<(Trial, f64)>,
+    elapsed: Duration,
+) -> racecars::Result<Next> {
+    if let Some((trial, value)) = done {
+        enter(core, order, values, trial, value, Outcome::Value(value))?;
+    }
+    core.next(elapsed)
+}
+
+/// Gives an outcome to the session, and its value to the history; returns the place there.
+#[inline(always)]
+fn enter(
+    core: &mut racecars::Session,
+    order: Order,
+    values: &mut Vec<f64>,
+    trial: Trial,
+    value: f64,
+    outcome: Outcome,
+) -> racecars::Result<usize> {
+    let number = trial.number() as usize;
+    core.tell(trial, outcome)?;
+    if order == Order::AsTheyCome || number == values.len() {
+        values.push(value);
+        return Ok(values.len() - 1);
+    }
+    if number > values.len() {
+        values.resize(number + 1, f64::NAN);
+    }
+    values[number] = value;
+    Ok(number)
 }
 
 fn not_out(number: u64) -> PyErr {

@@ -191,6 +191,14 @@ impl Outcome {
     #[inline]
     pub fn checked(self) -> Self {
         match self {
+            Outcome::Value(value) if value.is_finite() => Outcome::Value(value),
+            other => other.checked_in_full(),
+        }
+    }
+
+    #[inline(never)]
+    fn checked_in_full(self) -> Self {
+        match self {
             Outcome::Value(value) if !value.is_finite() => Outcome::failure(
                 FailureKind::Nan,
                 format!("the value is {value}, not a finite number"),

@@ -1,4 +1,4 @@
-"""What a sampler knows of a study: the parameters seen, and an optimizer told all that has ended.
+"""A sampler's knowledge of a study: the parameters seen, and an optimizer told of ended trials.
 
 All parameters of a study are coordinates of one space, whether a trial used them or not. A proposal
 has a value for each; where a trial did not need one, the point told keeps what was proposed, or, if
@@ -23,9 +23,9 @@ from racecars._core import Candidate, Space, SpaceExhausted
 from racecars.optimizer import Optimizer
 from racecars.optuna._distributions import axis, merged
 
-# So many unfinished trials are looked at per visit, in turn: more than run at a time, and a bound
-# on what trials cost that never end because their process died.
-MOST_LOOKED_AT = 1000
+# Unfinished trials checked per visit, in turn: more than run at a time, and a bound on the cost of
+# trials that never end because their process died.
+MAX_CHECKED = 1000
 
 
 class Learner:
@@ -67,12 +67,12 @@ class Learner:
             new = distribution if old is None else merged(old, distribution)
             if new != old:
                 self._known[name] = new
-                # The next proposal begins anew in the larger space, and learns all that has ended.
+                # The next proposal makes an optimizer on the larger space, told of all ended trials.
                 self._optimizer = None
 
     def visit(self, trials: list[FrozenTrial]) -> None:
         """Takes in what has ended since the last visit; ``trials`` are all, in order."""
-        for _ in range(min(len(self._open), MOST_LOOKED_AT)):
+        for _ in range(min(len(self._open), MAX_CHECKED)):
             self._look(trials[self._open.popleft()])
         while self._visited < len(trials):
             self._visited += 1

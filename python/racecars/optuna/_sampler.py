@@ -27,8 +27,8 @@ class RaceCarsSampler(BaseSampler):
     """Proposes the parameters of Optuna's trials.
 
     Parameters may exist in some trials only, and their bounds may change. Constraints are those of
-    ``trial.set_constraint``: a trial that breaks one is worse than all that break none. Failed
-    trials are learned from too, as the worst of all.
+    ``trial.set_constraint``: a trial that violates one is worse than all that violate none. Failed
+    trials are the worst of all.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ class RaceCarsSampler(BaseSampler):
     budget
         The number of trials planned, if known.
     method, options
-        One of ``racecars.METHODS``, with its settings. ``"auto"``, which learns most from the
-        points that it asked for itself, is not the default here: trials are read back from the
-        storage.
+        One of ``racecars.METHODS``, with its settings (see :func:`racecars.settings`). ``"auto"``,
+        which learns most from the points that it proposed itself, is not the default here: trials
+        are read back from the storage.
 
     Any number of processes can work on one study, and any number of threads with one sampler
     (``n_jobs``). Nothing is written to the storage: every process learns from the trials as they
@@ -64,7 +64,7 @@ class RaceCarsSampler(BaseSampler):
         self._budget = budget
         self._method = method
         self._options = options
-        # Tells of a wrong method or option now rather than at the first trial.
+        # A wrong method or option is refused here rather than at the first trial.
         Optimizer([(0, 1)], method, budget=budget, rng=0, **options)
         self._forget()
 
@@ -128,7 +128,7 @@ class RaceCarsSampler(BaseSampler):
         self._forget()
 
     def _forget(self) -> None:
-        """Begins anew, with a lock of its own."""
+        """Starts from nothing, with a new lock."""
         self._lock = threading.Lock()
         self._learner: Learner | None = None
         self._study: tuple[Any, int] | None = None

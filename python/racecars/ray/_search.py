@@ -39,8 +39,9 @@ class RaceCarsSearch(Searcher):
     seed
         The same seed gives the same trials, while one runs at a time.
     method, options
-        One of ``racecars.METHODS``, with its settings. If none is given it is ``"auto"`` where
-        there is a budget, with which it plans, and otherwise ``"race-cars"``.
+        One of ``racecars.METHODS``, with its settings (see :func:`racecars.settings`). The default
+        is that of :func:`racecars.minimize` where there is a budget to plan with, and otherwise
+        ``"race-cars"``.
 
     :meth:`save` and :meth:`restore`, which Tune calls too, write and read JSON and the optimizer's
     own bytes, never a pickle.
@@ -64,9 +65,9 @@ class RaceCarsSearch(Searcher):
         if mode not in (None, "min", "max"):
             raise ValueError(f"mode is {mode!r}; it must be 'min' or 'max'")
         super().__init__(metric=metric, mode=mode)
-        if method is None:
-            method = "race-cars" if budget is None else "auto"
-        # Tells of a wrong method or option now rather than at the first trial.
+        if method is None and budget is None:
+            method = "race-cars"
+        # A wrong method or option is refused here rather than at the first trial.
         Optimizer([(0, 1)], method, budget=budget, rng=0, **options)
         self._settings: dict[str, Any] = {
             "method": method,
@@ -114,7 +115,7 @@ class RaceCarsSearch(Searcher):
     def on_trial_complete(
         self, trial_id: str, result: dict[Any, Any] | None = None, error: bool = False
     ) -> None:
-        """Learns what came of a trial."""
+        """Learns the outcome of a trial."""
         candidate = self._live.pop(trial_id, None)
         if candidate is not None:
             self._tell(candidate, None if error else (result or {}).get(self._metric))

@@ -19,7 +19,7 @@ MAGIC = b"racecars tune 1\n"
 
 @dataclass(frozen=True)
 class State:
-    """What a searcher needs to go on; ``axes`` are ``None`` where the file could not keep them."""
+    """All that a searcher needs to continue; ``axes`` are ``None`` if the file cannot hold them."""
 
     optimizer: bytes
     live: dict[str, tuple[int | None, NDArray[np.float64]]]
