@@ -21,7 +21,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 from racecars._core import Space
 from racecars.optimizer import Optimizer
 from racecars.optuna import RaceCarsSampler
-from racecars.optuna._learner import MOST_LOOKED_AT, Learner
+from racecars.optuna._learner import MAX_CHECKED, Learner
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -296,11 +296,11 @@ def test_only_what_is_new_or_open_is_visited() -> None:
 
 
 def test_trials_that_never_end_cost_a_bounded_time() -> None:
-    one, trials = learner(), Watched(map(running, range(5 * MOST_LOOKED_AT)))
+    one, trials = learner(), Watched(map(running, range(5 * MAX_CHECKED)))
     one.visit(trials)
     trials.looks = 0
     one.visit(trials)
-    assert trials.looks == MOST_LOOKED_AT
+    assert trials.looks == MAX_CHECKED
     # One that ends after all is found in its turn.
     trials[7] = ended(7, 0.5)
     for _ in range(5):

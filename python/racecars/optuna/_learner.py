@@ -67,7 +67,7 @@ class Learner:
             new = distribution if old is None else merged(old, distribution)
             if new != old:
                 self._known[name] = new
-                # The next proposal makes an optimizer on the larger space, told of all ended trials.
+                # The next proposal makes an optimizer on the larger space, told of ended trials.
                 self._optimizer = None
 
     def visit(self, trials: list[FrozenTrial]) -> None:
