@@ -177,11 +177,8 @@ fn what_is_wrong_is_said_with_what_is_allowed() {
         ("solve ackley --budget zero", "such as 5000, 1e5 or 30n"),
         ("solve ackley --gamma 1.5", "gamma = 1.5 is not between 0 and 1"),
         ("solve ackley --rho 2", "rho = 2 is not from 0 to 1"),
-        ("solve ackley --lambda nan", "lambda = NaN is not from 0 to 1"),
-        (
-            "solve ackley --algorithm random --rho 0.1",
-            "--gamma and --rho are settings of race-cars",
-        ),
+        ("solve ackley --lambda nan", "setting `exploitation` of race-cars is `NaN`, not a number"),
+        ("solve ackley --algorithm random --rho 0.1", "random has no setting `rho`; it has none"),
         ("solve ackley --dim 1000000000", "not from 1 to"),
         ("solve rotated-ackley --dim 100000", "too large for a dense rotation"),
         ("paper figure", "[possible values: fig-n50, fig-n500, shifted, discontinuous"),

@@ -134,6 +134,62 @@ fn ask_and_tell() {
     assert!(folder.error(&["tell", "--study", "none", r#"{"trial": 2}"#]).contains("no study in"));
 }
 
+/// The first line of the journal.
+fn plan(folder: &Path) -> Value {
+    let journal = std::fs::read_to_string(folder.join("racecars-study/journal.jsonl")).unwrap();
+    let first: Value = serde_json::from_str(journal.lines().next().unwrap()).unwrap();
+    first["study"].clone()
+}
+
+#[test]
+fn points_to_start_from_known_points_patience_and_settings_of_the_algorithm() {
+    let folder = Folder::new();
+    let known =
+        "{\"params\": {\"n\": 5}, \"value\": 49}\n{\"params\": {\"n\": 6}, \"failed\": \"oh\"}\n";
+    std::fs::write(folder.path().join("known.jsonl"), known).unwrap();
+    let flags = ["run", "-p", "n=1..9999", "--budget", "90", "--jobs", "1", "--json"];
+    let more = ["--start", "n=12", "--start", "n=13", "--known", "known.jsonl", "--patience", "7"];
+    // One at a time, so that none is under way when patience ends.
+    let set = [
+        "--deterministic",
+        "--lookahead",
+        "1",
+        "--algorithm",
+        "de",
+        "--set",
+        "population=8",
+        "--set",
+        "weight=[0.5, 0.75]",
+    ];
+    let command = [&flags[..], &more, &set, &SQUARE].concat();
+    let summary = folder.json(&command);
+    assert_eq!((&summary["stop"], &summary["evaluations"]), (&json!("no-improvement"), &json!(8)));
+    assert_eq!(summary["best"]["trial"], 0);
+    assert_eq!(summary["algorithm"], "de(population=8, weight=[0.5, 0.75])");
+    let plan = plan(folder.path());
+    assert_eq!(plan["start"], json!([{"n": 12}, {"n": 13}]));
+    assert_eq!(plan["known"][0], json!({"params": {"n": 5}, "value": 49.0}));
+    // Known points are read when the study begins; the same command resumes it, another does not.
+    std::fs::remove_file(folder.path().join("known.jsonl")).unwrap();
+    assert_eq!(folder.json(&command)["evaluations"], 8);
+    let other = folder.error(&[&flags[..], &more[..2], &set, &SQUARE].concat());
+    assert!(other.contains("start is n=12, but the study in"), "{other}");
+
+    // The same from a file, from elsewhere.
+    let elsewhere = Folder::new();
+    let file = "command = ['sh', '-c', 'echo {n}']\nbudget = 4\njobs = 1\nalgorithm = 'de'\n\
+                known = 'known.jsonl'\nstart = ['n=12', {n = 13}]\n\
+                [set]\npopulation = 8\nweight = [0.5, 0.75]\n[parameters]\nn = '1..9999'";
+    std::fs::write(elsewhere.path().join("study.toml"), file).unwrap();
+    std::fs::write(elsewhere.path().join("known.jsonl"), known).unwrap();
+    let file = elsewhere.path().join("study.toml");
+    let arguments = ["run", file.to_str().unwrap(), "--set", "population=9", "--json"];
+    let summary = folder.json(&arguments);
+    assert_eq!(summary["algorithm"], "de(population=9, weight=[0.5, 0.75])");
+    assert_eq!(self::plan(elsewhere.path())["start"], plan["start"]);
+    assert_eq!(self::plan(elsewhere.path())["known"], plan["known"]);
+}
+
 #[test]
 fn mistakes_are_named() {
     let folder = Folder::new();

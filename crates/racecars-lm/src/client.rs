@@ -17,6 +17,13 @@ pub struct Client {
     key: Option<String>,
 }
 
+/// Without the key.
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
 /// The maximum number of attempts if the service is busy or not reached.
 const MAX_ATTEMPTS: u32 = 6;
 /// The maximum size of an answer in bytes.

@@ -114,6 +114,13 @@ pub struct Hub {
     token: Option<String>,
 }
 
+/// Without the token.
+impl std::fmt::Debug for Hub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hub").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}
+
 /// A file of a fetched model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {

@@ -53,6 +53,12 @@ pub struct Projection {
     dim: usize,
 }
 
+impl std::fmt::Debug for Projection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Projection").field("dim", &self.dim).finish_non_exhaustive()
+    }
+}
+
 /// The random stream of the seed for the entries.
 const STREAM: u64 = 0x70_72_6f_6a;
 /// The maximum number of entries: 1 GiB.

@@ -63,6 +63,12 @@ pub struct Server {
     runtime: Option<Runtime>,
 }
 
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
 struct ServerState {
     service: Arc<Service>,
     key: Option<[u8; 32]>,

@@ -39,6 +39,12 @@ pub struct Service {
     counts: ServiceCounts,
 }
 
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Service").field("model", &self.model).finish_non_exhaustive()
+    }
+}
+
 struct Held {
     batch: Arc<LabelledBatch>,
     used: Instant,

@@ -21,6 +21,12 @@ pub struct UploadedExamples<'a> {
     prompts_at_once: usize,
 }
 
+impl std::fmt::Debug for UploadedExamples<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UploadedExamples").field("count", &self.count).finish_non_exhaustive()
+    }
+}
+
 struct UploadPiece {
     upload: Upload,
     /// The handle, if it is uploaded.

@@ -318,6 +318,9 @@ mod tests {
         assert_eq!(plan.timeout.map(|time| time.seconds()), Some(1.5));
         assert_eq!((plan.patience, plan.start.len(), plan.started), (None, 0, 17));
         assert_eq!(plan.base, Path::new("/work"));
+        let other = text.replace("\"yes\"", "\"detect\"").replace("\"auto\"", "\"race-cars\"");
+        let other: Plan = serde_json::from_str(&other).unwrap();
+        assert_eq!(other.algorithm, racecars::Algorithm::race_cars());
         let short = r#"{"version":1,"space":{"coordinates":[]}}"#;
         assert!(serde_json::from_str::<Plan>(short).is_err());
         let error = serde_json::from_str::<Plan>(&text.replace("\"auto\"", "\"magic\""));

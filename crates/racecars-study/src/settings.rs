@@ -214,7 +214,11 @@ impl Settings {
     pub(crate) fn configured(&self) -> Result<Algorithm> {
         let mut settings = self.clone();
         settings.gather();
-        let set = settings.set.unwrap_or_default();
+        let mut set = settings.set.unwrap_or_default();
+        // The default, which is true of any algorithm; older journals have it for each.
+        if settings.algorithm.as_ref().is_some_and(|algorithm| !algorithm.has_setting("noise")) {
+            set.retain(|setting| (&*setting.name, &*setting.text) != ("noise", "detect"));
+        }
         let set = set.into_iter().map(|AlgorithmSetting { name, text }| (name, text));
         Ok(Algorithm::configured(settings.algorithm, set)?)
     }
@@ -367,6 +371,7 @@ mod tests {
             over("", "algorithm = 'relay'\nset = {legs = ['race-cars 1', 'cma-es 2']}"),
             "relay(legs=[race-cars 1.0, cma-es 2.0])"
         );
+        assert_eq!(over("noise = 'detect'", "algorithm = 'de'"), "de");
         assert!(over("noise = 'no'", "algorithm = 'de'").starts_with("de has no setting `noise`"));
         assert_eq!(
             over("", "set = {population = 'many'}\nalgorithm = 'cma-es'"),

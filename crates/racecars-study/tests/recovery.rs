@@ -29,7 +29,7 @@ fn settings(more: &str) -> String {
     )
 }
 
-/// Runs a session that is interrupted after so many evaluations, so often.
+/// Runs a study that is interrupted several times, each time after some evaluations.
 fn run_interrupted(lab: &Lab, settings: &str, after: u64, times: u32) -> String {
     let interrupt = Interrupt::new();
     let summary = lab.open(settings).unwrap().run(&interrupt, &mut |status| {

@@ -22,7 +22,6 @@ pub(crate) mod watch;
 
 use crate::interrupt::INTERRUPTED;
 use crate::progress::ProgressDisplay;
-use anyhow::bail;
 use clap::Args;
 use racecars::Algorithm;
 use racecars_lab::trials::TrialProgress;
@@ -95,7 +94,7 @@ pub(crate) struct LmMissing {
 #[cfg(not(feature = "lm"))]
 impl LmMissing {
     pub(crate) fn run(self) -> anyhow::Result<std::process::ExitCode> {
-        bail!(
+        anyhow::bail!(
             "this build has no language models, which take some minutes to compile: \
              cargo run --release --features lm -- lm ..."
         )

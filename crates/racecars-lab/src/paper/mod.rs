@@ -227,7 +227,7 @@ mod tests {
         for outside in ["http", "src=", "url(", "@import", "<link", "<script"] {
             assert!(!page.contains(outside), "the page has `{outside}`");
         }
-        assert!(page.contains("zo-adam follows gradients") && page.contains("holds"));
+        assert!(page.contains("zo-adam takes continuous coordinates") && page.contains("holds"));
         assert!(!page.contains("NaN"));
 
         // A second run gives the same results without running any trial.

@@ -30,6 +30,12 @@ pub struct Model {
     network: Network,
 }
 
+impl std::fmt::Debug for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Model").field("info", &self.info).finish_non_exhaustive()
+    }
+}
+
 enum Network {
     Llama(Box<Llama>),
     Roberta(Box<Roberta>),
@@ -114,6 +120,15 @@ pub struct Batch {
     cache: Option<KvCache>,
     tokens: usize,
     bytes: usize,
+}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch")
+            .field("tokens", &self.tokens)
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Batch {

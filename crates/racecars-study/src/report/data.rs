@@ -118,7 +118,7 @@ impl Data {
     }
 }
 
-/// A number with so many significant digits.
+/// A number with this many significant digits.
 pub(super) fn digits(x: f64, count: usize) -> f64 {
     format!("{x:.*e}", count.saturating_sub(1)).parse().unwrap_or(x)
 }
@@ -293,7 +293,7 @@ fn sample(digest: &Digest, shown: &[usize]) -> Sample {
     sample
 }
 
-/// At most so many of a list, evenly, with the first and the last.
+/// At most this many items of a list, evenly spaced, with the first and the last.
 fn evenly<T: Copy>(list: &[T], most: usize) -> Vec<T> {
     if list.len() <= most {
         return list.to_vec();

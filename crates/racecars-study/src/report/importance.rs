@@ -13,7 +13,7 @@
 const LEAST: usize = 40;
 /// The share of a fit that each round takes.
 const RATE: f64 = 0.5;
-/// The rounds end when the best brings less than this, or after so many, or after so much work.
+/// Boosting ends when the best parameter explains less than this, or at the limits of rounds and work.
 const NEGLIGIBLE: f64 = 1e-4;
 const ROUNDS: usize = 3000;
 const WORK: usize = 1 << 30;

@@ -4,9 +4,9 @@ use super::digest::{Digest, TrialStatus, TrialSummary};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Up to so many evaluations are drawn one by one.
+/// Up to this many evaluations are drawn one by one.
 const BARS: usize = 1500;
-/// Beyond, each worker's time is cut into so many pieces.
+/// Beyond that, each worker's time is cut into this many pieces.
 const PIECES: usize = 240;
 /// How many workers are drawn.
 const WORKERS: usize = 64;

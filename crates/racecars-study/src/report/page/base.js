@@ -27,7 +27,7 @@ function svg(tag, attributes = {}, ...children) {
 
 const MINUS = "\u2212";
 
-/** A number in about so many significant digits. */
+/** A number in about this many significant digits. */
 function short(x, digits = 4) {
   if (x === null || x === undefined || Number.isNaN(x)) return "none";
   if (x === 0) return "0";
@@ -95,14 +95,14 @@ function unpack(text) {
   return places;
 }
 
-/** A text that `make` shortens to so many digits until it fits into so many characters. */
+/** A text that `make` shortens, by fewer digits, until it fits into `room` characters. */
 function fitted(make, room) {
   const texts = [4, 3, 2, 1].map(make);
   const text = texts.find((text) => text.length <= room) ?? texts[3];
   return text.length > room + 2 ? `${text.slice(0, Math.max(1, room - 1))}\u2026` : text;
 }
 
-/** The value at a place, in words; a real in so many digits. */
+/** The value at a position, in words; a real in this many digits. */
 function valueAt(parameter, place, digits = 4) {
   const { kind, low, high, log, count, labels } = parameter;
   if (labels.length) {
@@ -158,7 +158,7 @@ function ticks(low, high, most = 6) {
   return found;
 }
 
-/** Round times within so many seconds. */
+/** Round times within this many seconds. */
 function timeTicks(seconds, most = 6) {
   const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800];
   const step = steps.find((size) => seconds / size <= most);
