@@ -197,7 +197,7 @@ fn settings_out_of_range_are_named() {
         (TuneSettings { bound: f64::NAN, ..good() }, "bound NaN"),
         (TuneSettings { algorithm: "x".into(), ..good() }, "algorithm `x`"),
         (TuneSettings { gamma: Some(2.0), ..good() }, "gamma"),
-        (TuneSettings { gamma: Some(0.5), ..settings("sracos", 9) }, "settings of race-cars"),
+        (TuneSettings { gamma: Some(0.5), ..settings("sracos", 9) }, "no setting `gamma`"),
     ] {
         let error = run(&service, &settings, folder.path()).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");

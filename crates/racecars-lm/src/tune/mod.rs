@@ -91,6 +91,8 @@ pub fn tune(
 ) -> Result<Tuned> {
     settings.check()?;
     let mut run = TuneRun::open(service, settings, split, folder)?;
+    // An earlier session may have ended when this was due.
+    run.score_best(false)?;
     let (from, start) = (run.calls, Instant::now());
     while run.calls < settings.budget && !cancel.is_cancelled() {
         let count = (settings.budget - run.calls).min(settings.batch as u64) as usize;
