@@ -318,10 +318,6 @@ impl Search for EmbeddingSearch {
     fn is_heavy(&self, _: &Space) -> bool {
         self.inner.optimizer().is_heavy()
     }
-
-    fn is_noisy(&self) -> bool {
-        false
-    }
 }
 
 #[cfg(test)]
