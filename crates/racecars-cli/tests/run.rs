@@ -76,6 +76,33 @@ fn a_run_ends_with_a_command_to_paste_and_goes_on_when_asked_for_more() {
 }
 
 #[test]
+fn one_job_waits_for_each_value_before_it_asks_for_the_next_point() {
+    let folder = Folder::new();
+    folder.text(&with(&["run", "-p", "n=1..9999", "--budget", "40", "--jobs", "1"], &SQUARE));
+    let journal =
+        std::fs::read_to_string(folder.path().join("racecars-study/journal.jsonl")).unwrap();
+    let is_event = |line: &&str| line.starts_with("{\"ask\"") || line.starts_with("{\"tell\"");
+    let events: Vec<&str> = journal.lines().filter(is_event).map(|line| &line[2..5]).collect();
+    assert_eq!(events.len(), 80);
+    assert!(events.chunks(2).all(|pair| pair == ["ask", "tel"]), "{events:?}");
+}
+
+#[test]
+fn a_recommended_value_says_how_many_evaluations_it_is_the_mean_of() {
+    let folder = Folder::new();
+    // The seed of an evaluation is its noise.
+    let program = ["--", "sh", "-c", "echo $((({n} - 12) * ({n} - 12) + {seed} % 100))"];
+    let study = |budget| ["run", "-p", "n=1..99", "--noise", "yes", "--budget", budget];
+    let text = folder.text(&with(&study("30"), &program));
+    assert!(text.contains("(the mean of 6 evaluations)"), "{text}");
+    let other = Folder::new();
+    let arguments = [&study("4")[..], &["--json"]].concat();
+    let few = other.json(&with(&arguments, &program));
+    assert_eq!(few["recommended"]["evaluations"], 1);
+    assert!(other.text(&["run", "--study", "racecars-study"]).contains("(a single evaluation"));
+}
+
+#[test]
 fn init_check_run() {
     let folder = Folder::new();
     assert!(folder.text(&["init"]).contains("wrote study.toml"));

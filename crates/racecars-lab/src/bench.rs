@@ -1,11 +1,12 @@
 //! Trials of algorithms on problems, in parallel on all cores.
 
 use racecars::random::Random;
-use racecars::{Algorithm, Cancel, StopReason, minimize};
+use racecars::{Algorithm, Cancel, Point, StopReason, Workers, minimize};
 use racecars_figures::statistics::SummaryStatistics;
 use racecars_problems::{Problem, ProblemError};
 use rayon::prelude::*;
 use serde::Serialize;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// One row of a comparison: an algorithm on a problem.
@@ -19,6 +20,8 @@ pub struct BenchCell {
     pub budget: u64,
     /// The algorithm.
     pub algorithm: Algorithm,
+    /// How many points are asked ahead of the outcomes told, as in a deterministic run; 1 for none.
+    pub lookahead: usize,
 }
 
 /// A comparison: cells, and the number of trials of each.
@@ -46,6 +49,8 @@ pub struct BenchResult {
     pub budget: u64,
     /// The algorithm's name.
     pub algorithm: String,
+    /// How many points were asked ahead of the outcomes told.
+    pub lookahead: usize,
     /// The number of finished trials, which all other fields are computed from.
     pub trials: usize,
     /// Statistics of the trials' best values.
@@ -132,20 +137,31 @@ fn run_trial(
 ) -> Result<Option<BenchTrial>, racecars::Error> {
     let mut in_objective = Duration::ZERO;
     let mut random = Random::stream(seed, 0x6e6f6973);
-    let solution = minimize(problem.space())
+    let run = minimize(problem.space())
         .algorithm(cell.algorithm.clone())
         .budget(cell.budget)
         .seed(seed)
-        .cancel(cancel)
-        .run(|point| {
-            let start = Instant::now();
-            let mut value = problem.evaluate(point);
-            if noise > 0.0 {
-                value += noise * random.normal();
-            }
-            in_objective += start.elapsed();
-            value
-        })?;
+        .cancel(cancel);
+    let mut evaluate = |point: Point<'_>| {
+        let start = Instant::now();
+        let mut value = problem.evaluate(point);
+        if noise > 0.0 {
+            value += noise * random.normal();
+        }
+        in_objective += start.elapsed();
+        value
+    };
+    let solution = if cell.lookahead == 1 {
+        run.run(evaluate)?
+    } else {
+        // A single thread evaluates in the order asked.
+        let workers = Workers::Deterministic { threads: 1, lookahead: cell.lookahead };
+        let evaluate = Mutex::new(&mut evaluate);
+        run.run_on(workers, |point| {
+            let mut evaluate = evaluate.lock().unwrap_or_else(PoisonError::into_inner);
+            (*evaluate)(point)
+        })?
+    };
     let best = solution.point().map_or(f64::INFINITY, |point| problem.evaluate(point));
     Ok((solution.stop() != StopReason::Interrupted).then(|| BenchTrial {
         best,
@@ -169,7 +185,8 @@ impl BenchResult {
             problem: cell.problem.clone(),
             dim: cell.dim,
             budget: cell.budget,
-            algorithm: cell.algorithm.name().to_string(),
+            algorithm: cell.algorithm.to_string(),
+            lookahead: cell.lookahead,
             trials: done.len(),
             summary,
             evaluations,
@@ -202,6 +219,7 @@ mod tests {
             dim: 10,
             budget: 300,
             algorithm: algorithm.parse().unwrap(),
+            lookahead: 1,
         };
         Bench { cells: vec![cell("race-cars"), cell("random")], trials: 4, seed: 5, noise: 0.0 }
     }

@@ -12,7 +12,7 @@
 use crate::error::{Error, Result};
 use crate::journal::{self, Ask, Entry, Event, Journal, Repeat, Resume, Stop, Tell};
 use crate::lock::Lock;
-use crate::noise::Leader;
+use crate::noise::Recommended;
 use crate::plan::{Plan, now};
 use crate::record::Record;
 use crate::search::{Search, Step};
@@ -146,7 +146,7 @@ impl JournaledSearch {
 
     /// The point that is best by fresh values: of those that were evaluated again at the end, or by an
     /// algorithm that knows of noise.
-    pub(crate) fn recommended(&self) -> Option<(Leader, f64)> {
+    pub(crate) fn recommended(&self) -> Option<Recommended> {
         self.state.record.recommended().or_else(|| self.state.search.recommended())
     }
 

@@ -14,7 +14,12 @@ pub(crate) fn aggregated(values: &[f64], aggregate: Aggregate) -> Option<f64> {
     }
     let count = values.len();
     match aggregate {
-        Aggregate::Mean => Some(values.iter().sum::<f64>() / count as f64),
+        Aggregate::Mean => {
+            let mean = values.iter().sum::<f64>() / count as f64;
+            // The sum of large values may overflow; their mean does not.
+            let scaled = || values.iter().map(|value| value / count as f64).sum();
+            Some(if mean.is_finite() { mean } else { scaled() })
+        }
         Aggregate::Median => {
             let mut sorted = values.to_vec();
             sorted.sort_by(f64::total_cmp);
@@ -34,6 +39,18 @@ pub(crate) struct Leader {
     pub(crate) value: f64,
     /// The encoded point.
     pub(crate) point: Vec<f64>,
+}
+
+/// A point recommended by the values of later evaluations, not by the one that made it the best.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Recommended {
+    pub(crate) trial: u64,
+    /// The encoded point.
+    pub(crate) point: Vec<f64>,
+    /// The mean or median of these evaluations.
+    pub(crate) value: f64,
+    /// Their number.
+    pub(crate) evaluations: u64,
 }
 
 /// The leading points of a study, best first, and the fresh values of those evaluated again.
@@ -83,19 +100,21 @@ impl Leaders {
             .collect()
     }
 
-    /// The leader that is best by fresh values, with what they come to. One that failed even once
-    /// is only recommended if nothing else is.
-    pub(crate) fn recommended(&self, aggregate: Aggregate) -> Option<(&Leader, f64)> {
+    /// The leader that is best by fresh values. One that failed even once is only recommended if nothing
+    /// else is.
+    pub(crate) fn recommended(&self, aggregate: Aggregate) -> Option<Recommended> {
         let judged = self.leaders.iter().filter_map(|leader| {
             let fresh = || self.fresh.range((leader.trial, 0)..=(leader.trial, u64::MAX));
             let values: Vec<f64> = fresh().filter_map(|(_, value)| *value).collect();
-            let failures = fresh().count() - values.len();
-            Some((failures, leader, aggregated(&values, aggregate)?))
+            let (value, evaluations) = (aggregated(&values, aggregate)?, values.len() as u64);
+            let Leader { trial, point, .. } = leader.clone();
+            let has_failed = fresh().count() > values.len();
+            Some((has_failed, Recommended { trial, point, value, evaluations }))
         });
-        let rank = |value: f64| self.direction.signed(value);
+        let rank = |recommended: &Recommended| self.direction.signed(recommended.value);
         judged
-            .min_by(|a, b| a.0.min(1).cmp(&b.0.min(1)).then(rank(a.2).total_cmp(&rank(b.2))))
-            .map(|(_, leader, value)| (leader, value))
+            .min_by(|a, b| a.0.cmp(&b.0).then(rank(&a.1).total_cmp(&rank(&b.1))))
+            .map(|(_, recommended)| recommended)
     }
 }
 
@@ -107,6 +126,7 @@ mod tests {
     fn means_and_medians() {
         assert_eq!(aggregated(&[], Aggregate::Mean), None);
         assert_eq!(aggregated(&[1.0, 2.0, 6.0], Aggregate::Mean), Some(3.0));
+        assert_eq!(aggregated(&[1.6e308, 1.6e308], Aggregate::Mean), Some(1.6e308));
         assert_eq!(aggregated(&[6.0, 1.0, 2.0], Aggregate::Median), Some(2.0));
         assert_eq!(aggregated(&[4.0, 1.0, 2.0, 3.0], Aggregate::Median), Some(2.5));
     }
@@ -125,10 +145,11 @@ mod tests {
             leaders.enter_fresh(trial, number, Some(value));
         }
         assert_eq!(leaders.missing(2), [(1, 0), (2, 1)]);
-        let (leader, value) = leaders.recommended(Aggregate::Mean).unwrap();
-        assert_eq!((leader.trial, leader.value, value), (3, 2.0, 2.0));
+        let recommended = leaders.recommended(Aggregate::Mean).unwrap();
+        let Recommended { trial, value, evaluations, .. } = recommended;
+        assert_eq!((trial, value, evaluations), (3, 2.0, 1));
         leaders.enter_fresh(3, 0, None);
-        assert_eq!(leaders.recommended(Aggregate::Mean).unwrap().0.trial, 2);
+        assert_eq!(leaders.recommended(Aggregate::Mean).unwrap().trial, 2);
     }
 
     #[test]

@@ -286,7 +286,7 @@ mod tests {
         for part in [
             r#""direction":"maximize","objective":"json:a""#,
             r#""algorithm":"auto(noise=no)""#,
-            r#""lookahead":8"#,
+            r#""lookahead":2"#,
             r#""timeout":3.0"#,
             r#""memory":2147483648"#,
             r#""time_limit":null"#,

@@ -1,7 +1,7 @@
 //! What is known of a study: counts, the best trial, the leading points.
 
 use crate::journal::{Repeat, Tell};
-use crate::noise::{Leader, Leaders};
+use crate::noise::{Leaders, Recommended};
 use crate::outcome::{Direction, Outcome};
 use crate::plan::{Aggregate, Plan};
 use racecars::Rank;
@@ -87,9 +87,8 @@ impl Record {
         self.leaders.enter_fresh(repeat.trial, repeat.number, repeat.value);
     }
 
-    /// The leading point that is best by fresh values, with what they come to.
-    pub(crate) fn recommended(&self) -> Option<(Leader, f64)> {
-        let (leader, value) = self.leaders.recommended(self.aggregate)?;
-        Some((leader.clone(), value))
+    /// The leading point that is best by fresh values.
+    pub(crate) fn recommended(&self) -> Option<Recommended> {
+        self.leaders.recommended(self.aggregate)
     }
 }

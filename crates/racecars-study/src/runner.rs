@@ -18,9 +18,6 @@ use std::time::{Duration, Instant};
 
 /// How often a run looks up from waiting.
 const TICK: Duration = Duration::from_millis(100);
-/// Where evaluations take less than this on average, workers get a job ahead, so that none waits for
-/// this thread; where they take longer, a point asked later knows more.
-const SHORT: f64 = 0.02;
 /// A run ends when this many of its evaluations failed and none of the study ever worked.
 const FIRST_FAILURES: u64 = 5;
 
@@ -122,7 +119,6 @@ pub(crate) fn run(
         let mut runner = Runner {
             this_run: 0,
             failed: 0,
-            seconds: 0.0,
             first_failure: None,
             busy: 0,
             search,
@@ -177,10 +173,9 @@ struct Runner<'s> {
     from_workers: &'s Queue<Done>,
     /// Jobs given to workers.
     busy: usize,
-    /// Outcomes of this run, failures among them, and how long they took.
+    /// Outcomes of this run, and failures among them.
     this_run: u64,
     failed: u64,
-    seconds: f64,
     first_failure: Option<String>,
 }
 
@@ -196,7 +191,7 @@ impl Runner<'_> {
             }
             let stop = self.fill(&mut queue, winds_down.is_some())?;
             while winds_down.is_none()
-                && self.busy < self.places()
+                && self.busy < self.jobs
                 && let Some(trial) = queue.pop_front()
             {
                 self.start(trial, None, self.search.point(trial).unwrap_or_default().to_vec());
@@ -221,7 +216,7 @@ impl Runner<'_> {
     /// to do, if so.
     fn fill(&mut self, queue: &mut VecDeque<u64>, winds_down: bool) -> Result<Option<StopReason>> {
         let asks_by_rule = self.search.is_in_order() || winds_down;
-        while asks_by_rule || queue.len() + self.busy < self.places() {
+        while asks_by_rule || queue.len() + self.busy < self.jobs {
             match self.search.step()? {
                 Step::Asked(trial) => queue.push_back(trial),
                 Step::Wait => return Ok(None),
@@ -229,12 +224,6 @@ impl Runner<'_> {
             }
         }
         Ok(None)
-    }
-
-    /// How many jobs workers may have.
-    fn places(&self) -> usize {
-        let is_short = self.this_run > 0 && self.seconds < SHORT * self.this_run as f64;
-        if is_short { 2 * self.jobs } else { self.jobs }
     }
 
     /// Why no more evaluations are to be started, if so.
@@ -320,7 +309,6 @@ impl Runner<'_> {
         self.search.tell(&tell)?;
         self.this_run += 1;
         self.failed += u64::from(tell.outcome.is_failure());
-        self.seconds += tell.seconds;
         let is_best = (self.search.record().best.as_ref()).is_some_and(|best| best.trial == trial);
         Ok(Some((tell, is_best)))
     }
@@ -348,7 +336,7 @@ impl Runner<'_> {
             best: record.best.as_ref().and_then(|best| best.outcome.value()),
             since_best: record.counts.told - record.counts.best_at,
             failures: record.counts.failures,
-            busy: self.busy.min(self.jobs),
+            busy: self.busy,
             jobs: self.jobs,
             elapsed: self.start.elapsed(),
             latest: latest.as_ref().map(|(tell, is_best)| (tell, *is_best)),

@@ -4,9 +4,9 @@
 //! and the tells.
 
 use crate::error::{Error, Result};
-use crate::noise::Leader;
+use crate::noise::Recommended;
 use crate::plan::Plan;
-use racecars::{Next, Order, Outcome, Session, StopReason, StopRules, Trial};
+use racecars::{Best, Next, Order, Outcome, Session, StopReason, StopRules, Trial};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -34,7 +34,8 @@ impl Search {
     /// plan's budget, also when the study is extended.
     pub(crate) fn new(plan: &Plan) -> Result<Search> {
         let space = &plan.space;
-        let optimizer = plan.algorithm.optimizer(space, Some(plan.budget), plan.seed)?;
+        let budget = rules(plan).planned(plan.start.len());
+        let optimizer = plan.algorithm.optimizer(space, budget, plan.seed)?;
         let mut session = Session::new(optimizer, plan.direction);
         if plan.deterministic {
             session.set_order(Order::InOrder { lookahead: plan.lookahead })?;
@@ -51,10 +52,7 @@ impl Search {
     /// Applies the stop rules of a plan. The time limit is not among them: it is the runner's, since in
     /// deterministic studies it must not be seen in what is asked.
     pub(crate) fn apply_rules(&mut self, plan: &Plan) -> Result<()> {
-        let mut rules = StopRules::default();
-        (rules.evaluations, rules.target) = (Some(plan.budget), plan.target);
-        rules.patience = plan.patience;
-        Ok(self.session.set_rules(rules)?)
+        Ok(self.session.set_rules(rules(plan))?)
     }
 
     pub(crate) fn session(&self) -> &Session {
@@ -139,12 +137,20 @@ impl Search {
         Some((self.session.optimizer().best()?.point, self.session.value()?))
     }
 
-    /// Where the algorithm knows of noise and re-evaluates points: the point it recommends, and the mean
-    /// of its fresh values.
-    pub(crate) fn recommended(&self) -> Option<(Leader, f64)> {
+    /// Where the algorithm knows of noise and re-evaluates points: the point it recommends.
+    pub(crate) fn recommended(&self) -> Option<Recommended> {
         let optimizer = self.session.optimizer();
-        let trial = self.session.best_trial().filter(|_| optimizer.is_noisy())?;
-        let (point, value) = (optimizer.best()?.point.to_vec(), self.session.value()?);
-        Some((Leader { trial, value, point }, value))
+        let trial = self.session.best_trial().filter(|_| optimizer.is_noisy() == Some(true))?;
+        let Best { point, evaluations, .. } = optimizer.best()?;
+        let point = point.to_vec();
+        Some(Recommended { trial, point, value: self.session.value()?, evaluations })
     }
+}
+
+/// The stop rules of a plan, but for the time limit.
+fn rules(plan: &Plan) -> StopRules {
+    let mut rules = StopRules::default();
+    (rules.evaluations, rules.target) = (Some(plan.budget), plan.target);
+    rules.patience = plan.patience;
+    rules
 }

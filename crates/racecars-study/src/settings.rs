@@ -108,9 +108,11 @@ settings! {
     /// Tell outcomes to the algorithm in the order asked: the same seed then gives the same run on any
     /// number of jobs and after any interruption.
     deterministic: bool = false; row("");
-    /// With --deterministic: number of points that may be evaluated at once. The run depends on it.
+    /// With --deterministic: the number of points asked ahead of the outcomes told, and the most jobs
+    /// that can be busy. The run depends on it, and the more are asked ahead, the less each knows: 8 instead
+    /// of 1 cost a factor of 8 to 500 in the final value with some hundred evaluations (docs/parallel.md).
     lookahead: u64 = if deterministic { Workers::LOOKAHEAD as u64 } else { 0 },
-        !deterministic || lookahead > 0 => "at least 1"; row("L").default("8");
+        !deterministic || lookahead > 0 => "at least 1"; row("L").default("2");
     /// A point that is evaluated first: `x=1,mode=a,w=[1,2,3]`; may be given several times.
     start: Vec<NamedPoint> = Vec::new(); row("POINT");
     /// A file of points whose values are known when the study begins, with a line of JSON for each:

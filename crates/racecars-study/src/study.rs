@@ -190,7 +190,7 @@ impl Study {
             let params = serde_json::to_value(self.search.view(point)).unwrap_or_default();
             let command =
                 self.evaluator.as_ref().map(|evaluator| self.paste(evaluator, trial, point));
-            Chosen { trial, value, infeasible, params, command }
+            Chosen { trial, value, evaluations: 1, infeasible, params, command }
         };
         let best = record.best.as_ref().map(|best| {
             let (value, infeasible) = match &best.outcome {
@@ -200,10 +200,12 @@ impl Study {
             chosen(best.trial, value, infeasible, &best.point)
         });
         let leader = self.search.recommended();
-        let recommended = (leader.as_ref())
-            .map(|(leader, value)| chosen(leader.trial, Some(*value), None, &leader.point));
+        let recommended = leader.as_ref().map(|leader| Chosen {
+            evaluations: leader.evaluations,
+            ..chosen(leader.trial, Some(leader.value), None, &leader.point)
+        });
         // The last word is whose files are laid out.
-        let point = (leader.as_ref().map(|(leader, _)| (leader.trial, &leader.point)))
+        let point = (leader.as_ref().map(|leader| (leader.trial, &leader.point)))
             .or(record.best.as_ref().map(|best| (best.trial, &best.point)));
         if let (Some(evaluator), Some((trial, point))) = (&self.evaluator, point) {
             let task = Task { trial, seed: evaluator.seed(trial, 0), point, folder: "" };

@@ -61,6 +61,8 @@ pub struct Chosen {
     pub trial: u64,
     /// Its value.
     pub value: Option<f64>,
+    /// The number of evaluations that the value is the mean of (the median, with `aggregate = median`).
+    pub evaluations: u64,
     /// By how much it violates constraints, if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub infeasible: Option<f64>,

@@ -197,6 +197,6 @@ fn fresh_values_of_leading_points_give_a_recommendation() {
            n = "1..40""#,
     );
     let found = data(folder.path());
-    assert_eq!(found["recommended"]["count"], 3);
+    assert_eq!(found["recommended"]["evaluations"], 3);
     assert!(found["recommended"]["command"].as_str().unwrap().contains("echo"));
 }

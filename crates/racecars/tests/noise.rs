@@ -3,8 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 use racecars::random::Random;
-use racecars::{Algorithm, Auto, Candidate, Noise, Optimizer, Outcome, Space, load, minimize};
+use racecars::{
+    Algorithm, Auto, Candidate, Direction, Next, Noise, Optimizer, Outcome, Session, Space,
+    StopReason, StopRules, Trial, load, minimize,
+};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 fn sphere(point: &[f64]) -> f64 {
     point.iter().map(|x| (x - 1.0).powi(2)).sum()
@@ -42,6 +46,103 @@ fn the_best_value_is_less_biased_than_without_re_evaluations() {
     assert!(truth < plain_truth, "{truth} {plain_truth}");
     let (bias, plain_bias) = ((reported - truth).abs(), (plain_reported - plain_truth).abs());
     assert!(bias < 0.2 * plain_bias, "{bias} {plain_bias}");
+}
+
+/// The mean over seeds of the reported value less the true value at the best point, whose value is a mean of
+/// this many evaluations.
+fn bias(algorithm: &Algorithm, budget: u64, evaluations: u64) -> f64 {
+    const SEEDS: u64 = 200;
+    let space = Space::cube(2, -5.0, 5.0).unwrap();
+    let run = |seed| {
+        let mut noise = Random::new(1000 + seed);
+        let solution = minimize(&space)
+            .algorithm(algorithm.clone())
+            .budget(budget)
+            .seed(seed)
+            .run(|x| sphere(x.coordinates()) + noise.normal())
+            .unwrap();
+        assert_eq!(solution.best_evaluations(), evaluations, "budget {budget}, seed {seed}");
+        solution.value().unwrap() - sphere(solution.point().unwrap().coordinates())
+    };
+    (0..SEEDS).map(run).sum::<f64>() / SEEDS as f64
+}
+
+#[test]
+fn small_budgets_keep_a_share_for_an_unbiased_value() {
+    let auto = Algorithm::Auto(Auto::default().noise(Noise::Yes));
+    for (budget, evaluations) in [(10, 2), (30, 6), (60, 10)] {
+        // Five standard errors of a mean over the seeds.
+        let tolerance = 5.0 / (200.0 * evaluations as f64).sqrt();
+        let found = bias(&auto, budget, evaluations);
+        assert!(found.abs() < tolerance, "budget {budget}: {found}");
+    }
+    assert!(bias(&Algorithm::race_cars(), 30, 1) < -0.5, "without re-evaluations there is bias");
+}
+
+#[test]
+fn an_embedding_keeps_the_means_of_its_optimizer() {
+    let space = Space::cube(30, -5.0, 5.0).unwrap();
+    let algorithm =
+        "embedding(dimension=3, algorithm=auto(noise=yes))".parse::<Algorithm>().unwrap();
+    let mut noise = Random::new(5);
+    let solution = minimize(&space)
+        .algorithm(algorithm)
+        .budget(500)
+        .run(|x| sphere(x.coordinates()) + noise.normal())
+        .unwrap();
+    assert_eq!(solution.best_evaluations(), 10);
+}
+
+#[test]
+fn a_lucky_value_reaches_no_target_before_noise_is_detected() {
+    let space = Space::cube(2, -5.0, 5.0).unwrap();
+    let stop = |lucky: f64| {
+        let mut calls = 0;
+        let run = minimize(&space).budget(100).target(-50.0).run(|x| {
+            calls += 1;
+            if calls == 1 { lucky } else { sphere(x.coordinates()) + f64::from(calls) / 100.0 }
+        });
+        let solution = run.unwrap();
+        (solution.stop(), solution.evaluations())
+    };
+    assert_eq!(stop(-100.0), (StopReason::Evaluations, 100));
+    // Without noise, the second evaluation of the first point confirms it.
+    let solution = minimize(&space).budget(100).target(1e3).run(|x| sphere(x.coordinates()));
+    let solution = solution.unwrap();
+    assert_eq!((solution.stop(), solution.evaluations()), (StopReason::Target, 2));
+}
+
+#[test]
+fn an_outcome_after_the_target_replaces_no_mean_by_a_single_value() {
+    let space = Space::cube(2, -5.0, 5.0).unwrap();
+    let algorithm = Algorithm::Auto(Auto::default().noise(Noise::Yes));
+    let optimizer = algorithm.optimizer(&space, Some(2000), 1).unwrap();
+    let mut session = Session::new(optimizer, Direction::Minimize);
+    let mut rules = StopRules::default();
+    (rules.evaluations, rules.target) = (Some(2000), Some(0.5));
+    session.set_rules(rules).unwrap();
+    let mut random = Random::new(2);
+    let mut out: Vec<Trial> = Vec::new();
+    let value = |trial: &Trial, random: &mut Random| sphere(trial.point()) + 0.3 * random.normal();
+    loop {
+        match session.next(Duration::ZERO).unwrap() {
+            Next::Evaluate(trial) if out.len() < 7 => out.push(trial),
+            Next::Evaluate(trial) => {
+                let outcome = value(&trial, &mut random);
+                session.tell(trial, outcome).unwrap();
+            }
+            _ => match out.pop() {
+                // The last ones come in lucky, but not clearly better.
+                Some(trial) => {
+                    let best = session.value().unwrap();
+                    session.tell(trial, best - 0.1).unwrap();
+                }
+                None => break,
+            },
+        }
+    }
+    assert_eq!(session.stop_reason(), Some(StopReason::Target));
+    assert!(session.best_evaluations() >= StopRules::NOISY_TARGET_EVALUATIONS);
 }
 
 /// A run with this many pending candidates, which are told in random order. Some fail. With `is_saved`,

@@ -6,7 +6,9 @@ use crate::live::Live;
 use crate::output::{portfolio_table, print, print_json};
 use clap::Args;
 use racecars::Value;
-use racecars_study::{Chosen, Direction, StopReason, Study, Summary, report, units};
+use racecars_study::{
+    Aggregate, Chosen, Direction, Plan, StopReason, Study, Summary, report, units,
+};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -99,12 +101,8 @@ fn show(summary: &Summary, study: &Study) -> anyhow::Result<()> {
         (Some(chosen), recommended) => {
             print(line(best, chosen, summary.direction))?;
             if let Some(recommended) = recommended {
-                let why = match study.plan().confirm {
-                    0 => "the program is noisy; a mean of fresh evaluations".to_string(),
-                    fresh => format!("by {fresh} fresh evaluations of each leading point"),
-                };
-                let recommended = line("recommended", recommended, summary.direction);
-                print(format!("{recommended} ({why})"))?;
+                let value = line("recommended", recommended, summary.direction);
+                print(format!("{value} ({})", basis(recommended, study.plan())))?;
             }
             let last = recommended.as_ref().unwrap_or(chosen);
             print(format!("at           {}", parameters(last)))?;
@@ -133,6 +131,16 @@ fn show(summary: &Summary, study: &Study) -> anyhow::Result<()> {
         if summary.stop.is_complete() { "" } else { "; run the same command again to resume" };
     print(format!("stopped      {}{how_to_resume}", summary.stop))?;
     print(format!("in           {}", study.folder().display()))
+}
+
+/// How many evaluations are behind a recommended value.
+fn basis(recommended: &Chosen, plan: &Plan) -> String {
+    // Algorithms that know of noise take means.
+    let aggregate = if plan.confirm > 0 { plan.aggregate } else { Aggregate::Mean };
+    match recommended.evaluations {
+        1 => "a single evaluation of a noisy program".to_string(),
+        count => format!("the {aggregate} of {count} evaluations"),
+    }
 }
 
 fn line(name: &str, chosen: &Chosen, direction: Direction) -> String {

@@ -87,6 +87,7 @@ impl Arena {
             algorithm: algorithm.to_string(),
             shrinking: (algorithm == OURS).then_some(self.shrinking),
             checkpoints: CHECKPOINTS,
+            seed: 0,
             build: None,
         }
     }

@@ -56,6 +56,8 @@ pub struct Suite {
     pub budgets: Vec<Budget>,
     /// The number of seeds. Each is the seed of a trial and of its problem.
     pub seeds: usize,
+    /// The first seed.
+    pub seed: u64,
     /// Where trials are saved and tables are written.
     pub directory: PathBuf,
 }
@@ -82,6 +84,7 @@ struct SuiteCell {
     function: SuiteFunction,
     dim: usize,
     budget: Budget,
+    seed: u64,
 }
 
 impl Suite {
@@ -129,6 +132,7 @@ impl Suite {
                     function,
                     dim,
                     budget,
+                    seed: self.seed,
                 }));
             }
         }
@@ -172,6 +176,7 @@ impl SuiteCell {
             algorithm: algorithm.to_string(),
             shrinking: None,
             checkpoints: 1,
+            seed: self.seed,
             build: None,
         }
     }
@@ -205,6 +210,7 @@ mod tests {
             dims: vec![6],
             budgets: vec![Budget::PerDimension(10.0), Budget::PerDimension(50.0)],
             seeds: 3,
+            seed: 0,
             directory: directory.into(),
         }
     }

@@ -24,10 +24,17 @@ pub struct Cell {
     /// The number of checkpoints at which the best value so far is recorded, evenly spaced over the
     /// budget. The last is at its end.
     pub checkpoints: usize,
+    /// The seed of the first trial.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub seed: u64,
     /// The build of the program that must have run the trials. If `None`, any build that behaves the
     /// same in a probe will do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
+}
+
+fn is_zero(seed: &u64) -> bool {
+    *seed == 0
 }
 
 /// The result of a trial.
@@ -61,6 +68,7 @@ impl Cell {
             algorithm: algorithm.into(),
             shrinking,
             checkpoints: 1,
+            seed: 0,
             build: None,
         }
     }
@@ -96,9 +104,14 @@ impl Cell {
         optimizer.map(drop).map_err(|error| error.to_string())
     }
 
-    /// Runs the trial of this seed, which is also the seed of the problem's random parts. `None` if it
-    /// was cancelled.
-    pub(crate) fn run(&self, seed: u64, cancel: &Cancel) -> Result<Option<CellTrial>, TrialsError> {
+    /// Runs trial 0, 1, ... Its seed is also the seed of the problem's random parts. `None` if it was
+    /// cancelled.
+    pub(crate) fn run(
+        &self,
+        index: u64,
+        cancel: &Cancel,
+    ) -> Result<Option<CellTrial>, TrialsError> {
+        let seed = self.seed.wrapping_add(index);
         let problem = self.problem(seed)?;
         let mut trial =
             CellTrial { bests: Vec::with_capacity(self.checkpoints), evaluations: 0, perturbed: 0 };

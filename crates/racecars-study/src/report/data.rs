@@ -8,6 +8,7 @@ use super::regions::{self, Region};
 use super::reproduce;
 use super::timeline::{Timeline, timeline};
 use super::warnings::{self, Warning, warnings};
+use crate::noise::Recommended;
 use crate::outcome::Outcome;
 use racecars::{Axis, Portfolio, Rank};
 use serde::Serialize;
@@ -189,13 +190,14 @@ fn best(digest: &Digest) -> Option<Value> {
 /// The trial that is best by fresh values, where leading points were evaluated again: at the end, or by an
 /// algorithm that saw noise.
 fn recommended(digest: &Digest) -> Option<Value> {
-    let (leader, value) = digest.record.recommended().or_else(|| digest.replay.recommended())?;
+    let Recommended { trial, point, value, evaluations } =
+        digest.record.recommended().or_else(|| digest.replay.recommended())?;
     Some(json!({
-        "trial": leader.trial,
+        "trial": trial,
         "value": value,
-        "count": digest.repeats.get(&leader.trial).map_or(0, Vec::len),
-        "point": digest.space.view(&leader.point),
-        "command": reproduce::command(digest, leader.trial, &leader.point),
+        "evaluations": evaluations,
+        "point": digest.space.view(&point),
+        "command": reproduce::command(digest, trial, &point),
     }))
 }
 

@@ -4,7 +4,7 @@
 
 use super::kept::Kept;
 use super::places;
-use crate::noise::Leader;
+use crate::noise::Recommended;
 use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::search::Search;
@@ -50,8 +50,8 @@ impl Replay {
         self.search.as_ref()?.session().portfolio()
     }
 
-    /// The point that an algorithm which knows of noise recommends, with the mean of its fresh values.
-    pub(super) fn recommended(&self) -> Option<(Leader, f64)> {
+    /// The point that an algorithm which knows of noise recommends.
+    pub(super) fn recommended(&self) -> Option<Recommended> {
         self.search.as_ref()?.recommended()
     }
 

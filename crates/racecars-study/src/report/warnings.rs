@@ -270,7 +270,7 @@ impl List {
                 Level::Warn,
                 "The best value was a lucky draw",
                 format!(
-                    "TrialSummary {} gave {seen} when it was found, but {} on average of {} further \
+                    "Trial {} gave {seen} when it was found, but {} on average of {} further \
                      evaluations: the first was too {better}. Trust the recommended point.",
                     best.trial,
                     super::data::digits(mean, 5),

@@ -7,12 +7,13 @@
 //! through the best point so far (Qian, Hu and Yu, "Derivative-Free Optimization of High-Dimensional
 //! Non-Convex Functions by Sequential Random Embeddings", 2016; the public implementation is ZOOpt's).
 
+use super::incumbent::Incumbent;
 use super::ledger::Ledger;
 use super::nested::Nested;
 use super::saved::ID_HEADROOM;
 use super::settings::settings;
 use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
-use super::{Algorithm, Candidate};
+use super::{Algorithm, Best, Candidate};
 use crate::error::{Error, Result};
 use crate::outcome::Outcome;
 use crate::random::{Random, mix};
@@ -184,6 +185,10 @@ pub(crate) struct EmbeddingSearch {
     /// The best point at the start of the round, which the subspace passes through.
     through: Option<Box<[f64]>>,
     inner: Nested,
+    /// The inner optimizer's best evaluation, as a point of the whole space.
+    best: Incumbent,
+    /// The best evaluation of a point outside of the subspace.
+    outside: Incumbent,
     #[serde(skip)]
     embedding: Option<Embedding>,
 }
@@ -222,6 +227,8 @@ impl EmbeddingSearch {
             round: 0,
             through: None,
             inner: Nested::new(inner),
+            best: Incumbent::default(),
+            outside: Incumbent::default(),
             embedding: Some(embedding),
         })
     }
@@ -239,12 +246,16 @@ impl EmbeddingSearch {
     /// Advances to the next subspace, through the best point.
     fn next_round(&mut self, tools: &Tools<'_, InnerCandidate>) -> Result<()> {
         self.round += 1;
-        let best = tools.best.sample().filter(|best| best.rank.value().is_some());
-        self.through = best.map(|best| best.point.clone());
+        let value = self.incumbent().value();
+        self.through = value.and(self.incumbent().sample()).map(|best| best.point.clone());
+        if value.is_none() {
+            // The next optimizer is not told an infeasible point.
+            self.outside = self.incumbent().clone();
+        }
         let embedding = self.embed(tools.space)?;
         let seed = Self::seed_of(self.seed, self.round);
         let mut inner = self.algorithm.optimizer(embedding.space(), Some(self.per_round), seed)?;
-        if let Some(value) = best.and_then(|best| best.rank.value()) {
+        if let Some(value) = value {
             let mut start = vec![0.0; self.dimension + 1];
             start[0] = 1.0;
             inner.tell(Candidate::known(start), Outcome::from(value))?;
@@ -252,10 +263,31 @@ impl EmbeddingSearch {
         (self.inner, self.embedding) = (Nested::new(inner), Some(embedding));
         Ok(())
     }
+
+    /// Follows the inner optimizer's best, which a re-evaluation may make worse.
+    fn update_best(&mut self) {
+        let (Some(inner), Some(embedding)) = (self.inner.optimizer().best(), &self.embedding)
+        else {
+            return;
+        };
+        if self.best.sample().is_none_or(|best| best.rank != inner.rank) {
+            self.best.replace(&embedding.lift(inner.point), inner.rank, 0);
+        }
+    }
+
+    fn is_outside(&self) -> bool {
+        self.outside.sample().is_some_and(|outside| self.best.is_beaten_by(outside.rank))
+    }
+
+    fn incumbent(&self) -> &Incumbent {
+        if self.is_outside() { &self.outside } else { &self.best }
+    }
 }
 
 impl Search for EmbeddingSearch {
     type Mark = InnerCandidate;
+
+    const KEEPS_BEST: bool = true;
 
     fn prepare(&mut self, space: &Space, depth: usize) -> Result<()> {
         let embedding = self.embed(space)?;
@@ -293,16 +325,33 @@ impl Search for EmbeddingSearch {
         _: &mut Tools<'_, InnerCandidate>,
     ) -> Result<Option<Box<[f64]>>> {
         let Evaluated { sample, asked, .. } = evaluated;
-        // Known points are not in the subspace. The next subspace passes through the best point, known
-        // or not.
-        if let Some(InnerCandidate { round, id, point, key }) = asked.map(|asked| asked.mark)
-            && round == self.round
-        {
-            let inner = self.inner.optimizer_mut();
-            let space = inner.space().fingerprint();
-            inner.tell(Candidate { id, space, key, point }, Outcome::of_rank(sample.rank))?;
+        match asked.map(|asked| asked.mark) {
+            Some(InnerCandidate { round, id, point, key }) if round == self.round => {
+                let inner = self.inner.optimizer_mut();
+                let space = inner.space().fingerprint();
+                inner.tell(Candidate { id, space, key, point }, Outcome::of_rank(sample.rank))?;
+                self.update_best();
+            }
+            // Late outcomes of a noisy objective may be lucky, and are not evaluated again.
+            Some(_) if self.inner.optimizer().is_noisy() != Some(false) => {}
+            // The next subspace passes through the best point, also if it is known or late.
+            _ if self.outside.is_beaten_by(sample.rank) => {
+                self.outside.replace(&sample.point, sample.rank, 0);
+            }
+            _ => {}
         }
         Ok(Some(sample.point))
+    }
+
+    fn best(&self) -> Option<Best<'_>> {
+        let best = self.incumbent().best()?;
+        let inner = self.inner.optimizer().best();
+        let evaluations = inner.filter(|inner| !self.is_outside() && inner.rank == best.rank);
+        Some(Best { evaluations: evaluations.map_or(1, |inner| inner.evaluations), ..best })
+    }
+
+    fn is_noisy(&self) -> Option<bool> {
+        self.inner.optimizer().is_noisy()
     }
 
     fn is_sound(&self, space: &Space, ledger: &Ledger<InnerCandidate>) -> Result<bool> {
@@ -311,6 +360,8 @@ impl Search for EmbeddingSearch {
         Ok((1..ID_HEADROOM).contains(&self.rounds)
             && self.round < self.rounds
             && self.per_round > 0
+            && self.best.is_sound(space)
+            && self.outside.is_sound(space)
             && self.through.as_ref().is_none_or(|point| space.check(point).is_ok())
             && ledger.marks().all(is_mark))
     }

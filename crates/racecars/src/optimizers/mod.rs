@@ -224,9 +224,10 @@ pub trait Optimizer: sealed::Sealed + std::fmt::Debug + Send {
     /// Whether the next ask or tell may take milliseconds, so that callers should release locks meanwhile.
     fn is_heavy(&self) -> bool;
 
-    /// Whether the objective is known to be noisy. Then the best value is a mean, see
-    /// [`Best::evaluations`], and may get worse as the best point is re-evaluated.
-    fn is_noisy(&self) -> bool;
+    /// Whether the objective is noisy as far as the algorithm knows; `None` while it finds out. If it is,
+    /// the best value is a mean, see [`Best::evaluations`], and may get worse as the best point is
+    /// re-evaluated.
+    fn is_noisy(&self) -> Option<bool>;
 
     /// The report of a portfolio of algorithms; `None` for a single algorithm.
     fn portfolio(&self) -> Option<Portfolio>;

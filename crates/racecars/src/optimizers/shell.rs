@@ -74,8 +74,8 @@ pub(crate) trait Search: fmt::Debug + Send + Serialize + DeserializeOwned {
         false
     }
 
-    fn is_noisy(&self) -> bool {
-        false
+    fn is_noisy(&self) -> Option<bool> {
+        Some(false)
     }
 
     fn portfolio(&self) -> Option<Portfolio> {
@@ -326,7 +326,7 @@ impl<S: Search> Optimizer for Shell<S> {
         }
         debug_assert!(
             rank.is_failure()
-                || self.is_noisy()
+                || self.is_noisy() != Some(false)
                 || self.best().is_some_and(|best| !rank.beats(best.rank)),
             "{}: no told point is better than the best",
             self.name
@@ -361,7 +361,7 @@ impl<S: Search> Optimizer for Shell<S> {
         self.search.is_heavy(&self.space)
     }
 
-    fn is_noisy(&self) -> bool {
+    fn is_noisy(&self) -> Option<bool> {
         self.search.is_noisy()
     }
 

@@ -45,8 +45,8 @@ pub(crate) trait Rule: fmt::Debug + Send + Serialize + DeserializeOwned {
     /// Learns the value of a probe; `None` if it has none.
     fn learn_probe(&mut self, _number: usize, _value: Option<f64>) {}
 
-    /// Whether the objective was said to be noisy.
-    fn expects_noise(&self) -> bool;
+    /// Whether the objective is noisy; `None` while that is not known.
+    fn is_noisy(&self) -> Option<bool>;
 
     /// Checks the invariants of a deserialized state.
     fn is_sound(&self, team: &Team, space: &Space) -> bool;
@@ -239,9 +239,11 @@ impl Team {
 
     /// Proposes a re-evaluation, if one is due.
     fn propose_reevaluation(&mut self, tools: &mut Tools<'_, Origin>) -> Option<Proposal<Origin>> {
-        let reevaluation = self.referee.as_mut()?.next()?;
+        // A point without a value is not evaluated again.
+        self.best.value()?;
+        let reevaluation = self.referee.as_mut()?.next(tools.ledger.next_id())?;
         let sample = match reevaluation {
-            Reevaluation::Incumbent(_) => self.best.sample()?,
+            Reevaluation::Incumbent(_) | Reevaluation::Final(_) => self.best.sample()?,
             Reevaluation::Challenger(number) => &self.referee.as_ref()?.challenger(number)?.sample,
         };
         let mut point = tools.buffer();
@@ -277,13 +279,13 @@ impl Team {
     }
 
     /// Whether a member's outcome is better than the best, but possibly only by chance.
-    fn is_challenge(&self, rank: Rank, told: u64, dimension: usize) -> bool {
+    fn is_challenge(&self, rank: Rank, asked: u64, dimension: usize) -> bool {
         let (Some(referee), Some(value), Some(best)) =
             (&self.referee, rank.value(), self.best.value())
         else {
             return false;
         };
-        value < best && !referee.is_clear(value, best, told, dimension)
+        value < best && !referee.is_clear(value, best, asked, dimension)
     }
 
     /// Learns the value of a re-evaluation.
@@ -291,13 +293,14 @@ impl Team {
         &mut self,
         reevaluation: Reevaluation,
         value: Option<f64>,
-        space: &Space,
+        tools: &Tools<'_, Origin>,
     ) -> Result<()> {
         self.reevaluations.evaluations += 1;
         let Some(referee) = &mut self.referee else { return Ok(()) };
         match reevaluation {
-            Reevaluation::Incumbent(number) => {
-                if let Some(mean) = referee.tell_incumbent(number, value)
+            Reevaluation::Incumbent(number) | Reevaluation::Final(number) => {
+                let is_final = matches!(reevaluation, Reevaluation::Final(_));
+                if let Some(mean) = referee.tell_incumbent(number, is_final, value)
                     && let Some(best) = self.best.revise(Outcome::Value(mean).rank())
                 {
                     for member in &mut self.members {
@@ -308,8 +311,8 @@ impl Team {
             }
             Reevaluation::Challenger(number) => {
                 let limit = self.best.value().unwrap_or(f64::INFINITY);
-                match referee.tell_challenger(number, value, limit) {
-                    Some(verdict) => self.close(verdict, space),
+                match referee.tell_challenger(number, value, limit, tools.ledger.next_id()) {
+                    Some(verdict) => self.close(verdict, tools.space),
                     None => Ok(()),
                 }
             }
@@ -419,16 +422,16 @@ impl<R: Rule> Search for PortfolioSearch<R> {
             return Ok(None);
         };
         if let Some(referee) = &mut team.referee {
-            referee.count_evaluation(tools.ledger.next_id(), team.budget);
+            referee.count_evaluation();
         }
+        let (asked, n) = (tools.ledger.next_id(), tools.space.dimension());
         match origin {
             Origin::Reevaluation(reevaluation) => {
-                team.learn_reevaluation(reevaluation, sample.rank.value(), tools.space)?;
+                team.learn_reevaluation(reevaluation, sample.rank.value(), tools)?;
                 Ok(Some(sample.point))
             }
             Origin::Member(candidate) => {
-                let (told, n) = (tools.ledger.told(), tools.space.dimension());
-                if team.is_challenge(sample.rank, told, n)
+                if team.is_challenge(sample.rank, asked, n)
                     && let Some(referee) = &mut team.referee
                 {
                     team.members[candidate.member].account.evaluations += 1;
@@ -444,7 +447,9 @@ impl<R: Rule> Search for PortfolioSearch<R> {
                 Ok(None)
             }
             Origin::Rule(number) => {
-                let is_best = team.update_best(&sample);
+                // A late probe that may be better only by chance has no member to challenge for.
+                let is_best =
+                    !team.is_challenge(sample.rank, asked, n) && team.update_best(&sample);
                 team.survey.evaluations += 1;
                 team.survey.credit(sample.rank, is_best);
                 if let Some(number) = number {
@@ -490,8 +495,8 @@ impl<R: Rule> Search for PortfolioSearch<R> {
         self.team.members.iter().any(|member| member.nested.optimizer().is_heavy())
     }
 
-    fn is_noisy(&self) -> bool {
-        self.team.referee.is_some() || self.rule.expects_noise()
+    fn is_noisy(&self) -> Option<bool> {
+        self.rule.is_noisy()
     }
 
     fn portfolio(&self) -> Option<Portfolio> {
@@ -510,7 +515,7 @@ impl<R: Rule> Search for PortfolioSearch<R> {
             MemberAccount { name: name.to_string(), evaluations, improvements, best }
         };
         Some(Portfolio {
-            noisy: self.is_noisy(),
+            noisy: self.is_noisy() == Some(true),
             decisions: decisions.clone(),
             members: accounts.into_iter().map(account).collect(),
         })

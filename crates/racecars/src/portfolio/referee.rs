@@ -22,9 +22,9 @@ const WINNING_ERRORS: f64 = 2.0;
 const CLEAR_ERRORS: f64 = 3.0;
 /// Evaluations per coordinate during which every better value becomes the incumbent.
 const EARLY_PER_COORDINATE: u64 = 30;
-/// From this budget on, the last `MAX_REPEATS` evaluations are of the incumbent, and only they make up its
-/// value: even a mean of ten is biased if it was the best of many.
-const MIN_FINAL_BUDGET: u64 = 10 * MAX_REPEATS;
+/// The last evaluations are of the incumbent, and only they make up its value: even a mean of ten is
+/// biased if it was the best of many. They are a fifth of the budget, at most `MAX_REPEATS`.
+const BUDGET_PER_FINAL: u64 = 5;
 /// The incumbent is re-evaluated after this many evaluations without a challenge.
 const UNCHALLENGED_EVALUATIONS: u64 = 50;
 /// A re-evaluation of the incumbent that is not told after this many evaluations is lost.
@@ -44,8 +44,10 @@ pub(super) struct Referee {
     is_incumbent_pending: bool,
     /// The number of evaluations since that of the incumbent.
     waited: u64,
-    /// Whether the final re-evaluations of the incumbent have begun.
-    is_end: bool,
+    budget: Option<u64>,
+    /// The incumbent's final re-evaluations: their number, and the mean of those told.
+    final_asked: u64,
+    final_mean: FreshMean,
     challengers: Vec<Challenger>,
     /// The number of challengers so far.
     challenges: u64,
@@ -74,6 +76,8 @@ pub(super) struct Challenger {
 pub(crate) enum Reevaluation {
     /// The incumbent with this number.
     Incumbent(u64),
+    /// The incumbent with this number, at the end of the run.
+    Final(u64),
     /// The challenger with this number.
     Challenger(u64),
 }
@@ -101,8 +105,8 @@ impl FreshMean {
 
 impl Referee {
     /// A referee. Two values of the same point give a first estimate of the noise.
-    pub(super) fn new(values: Option<(f64, f64)>) -> Self {
-        let mut referee = Referee::default();
+    pub(super) fn new(values: Option<(f64, f64)>, budget: Option<u64>) -> Self {
+        let mut referee = Referee { budget, ..Referee::default() };
         if let Some((one, other)) = values {
             let mut fresh = FreshMean::default();
             fresh.take(one);
@@ -119,24 +123,34 @@ impl Referee {
         }
     }
 
-    /// Counts an evaluation. `asked` is the number of points asked so far.
-    pub(super) fn count_evaluation(&mut self, asked: u64, budget: Option<u64>) {
+    /// The number of final evaluations.
+    fn final_evaluations(&self) -> u64 {
+        (self.budget.unwrap_or(0) / BUDGET_PER_FINAL).min(MAX_REPEATS)
+    }
+
+    /// Whether the incumbent is final, when this many points have been asked. A run that is continued
+    /// beyond its budget has no end.
+    fn is_final(&self, asked: u64) -> bool {
+        let begin = |budget: u64| budget - self.final_evaluations();
+        self.budget.is_some_and(|budget| (begin(budget)..=budget).contains(&asked))
+    }
+
+    /// Counts an evaluation.
+    pub(super) fn count_evaluation(&mut self) {
         self.waited += 1;
-        let is_end = budget
-            .is_some_and(|budget| budget >= MIN_FINAL_BUDGET && asked + MAX_REPEATS >= budget);
-        if is_end && !self.is_end {
-            (self.is_end, self.incumbent) = (true, FreshMean::default());
-        }
-        self.is_incumbent_due |= (self.waited >= UNCHALLENGED_EVALUATIONS || is_end)
-            && self.incumbent.count < MAX_REPEATS;
+        self.is_incumbent_due |=
+            self.waited >= UNCHALLENGED_EVALUATIONS && self.incumbent.count < MAX_REPEATS;
         // By then, a pending re-evaluation is lost.
         self.is_incumbent_pending &= self.waited < LOST_AFTER_EVALUATIONS;
     }
 
-    /// Whether a value that is better than `best` becomes the incumbent immediately.
-    pub(super) fn is_clear(&self, value: f64, best: f64, evaluations: u64, n: usize) -> bool {
-        evaluations < EARLY_PER_COORDINATE.saturating_mul(n as u64)
-            || value < best - CLEAR_ERRORS * self.error(1)
+    /// Whether a value that is better than `best` becomes the incumbent immediately, when this many points
+    /// have been asked. A single value replaces a mean only if it is clearly better.
+    pub(super) fn is_clear(&self, value: f64, best: f64, asked: u64, n: usize) -> bool {
+        let is_early = asked < EARLY_PER_COORDINATE.saturating_mul(n as u64);
+        !self.is_final(asked)
+            && (is_early && self.incumbent.count <= 1
+                || value < best - CLEAR_ERRORS * self.error(1))
     }
 
     /// The standard error of the difference between a mean of `count` values and the incumbent's.
@@ -164,13 +178,17 @@ impl Referee {
     }
 
     fn install(&mut self, incumbent: FreshMean) {
-        self.incumbent = incumbent;
+        (self.incumbent, self.final_mean) = (incumbent, FreshMean::default());
         self.incumbent_number += 1;
         (self.is_incumbent_due, self.is_incumbent_pending, self.waited) = (false, false, 0);
     }
 
-    /// The point to re-evaluate, if any.
-    pub(super) fn next(&mut self) -> Option<Reevaluation> {
+    /// The point to re-evaluate, if any, when this many points have been asked.
+    pub(super) fn next(&mut self, asked: u64) -> Option<Reevaluation> {
+        if self.is_final(asked) && self.final_asked < self.final_evaluations() {
+            self.final_asked += 1;
+            return Some(Reevaluation::Final(self.incumbent_number));
+        }
         if self.is_incumbent_due && !self.is_incumbent_pending {
             (self.is_incumbent_due, self.is_incumbent_pending) = (false, true);
             return Some(Reevaluation::Incumbent(self.incumbent_number));
@@ -180,9 +198,16 @@ impl Referee {
         Some(Reevaluation::Challenger(challenger.number))
     }
 
+    /// The mean that is the incumbent's value: of the final evaluations, as soon as there are as many of
+    /// them as others.
+    fn mean(&self) -> FreshMean {
+        let is_final = self.final_mean.count > 0 && self.final_mean.count >= self.incumbent.count;
+        if is_final { self.final_mean } else { self.incumbent }
+    }
+
     /// The number of evaluations averaged in the incumbent's value.
     pub(super) fn incumbent_evaluations(&self) -> u64 {
-        self.incumbent.count.max(1)
+        self.mean().count.max(1)
     }
 
     pub(super) fn challengers(&self) -> impl Iterator<Item = &Challenger> {
@@ -194,29 +219,37 @@ impl Referee {
         self.challengers.iter().find(|challenger| challenger.number == number)
     }
 
-    /// Learns a re-evaluation of the incumbent with this number. Returns the mean of its fresh values,
+    /// Learns a re-evaluation of the incumbent with this number. Returns the mean that is its value now,
     /// unless there is a new incumbent.
     pub(super) fn tell_incumbent(
         &mut self,
         incumbent_number: u64,
+        is_final: bool,
         value: Option<f64>,
     ) -> Option<f64> {
         if incumbent_number != self.incumbent_number {
             return None;
         }
-        (self.is_incumbent_pending, self.waited) = (false, 0);
-        let estimate = self.incumbent.take(value?);
+        let mean = if is_final {
+            &mut self.final_mean
+        } else {
+            (self.is_incumbent_pending, self.waited) = (false, 0);
+            &mut self.incumbent
+        };
+        let estimate = mean.take(value?);
         self.learn(estimate);
-        Some(self.incumbent.mean)
+        Some(self.mean().mean)
     }
 
-    /// Learns a re-evaluation of a challenger. `best` is the incumbent's value. Returns the end of the
-    /// challenge, if it is decided.
+    /// Learns a re-evaluation of a challenger, when this many points have been asked. `best` is the
+    /// incumbent's value. Returns the end of the challenge, if it is decided. None is while the incumbent
+    /// is final.
     pub(super) fn tell_challenger(
         &mut self,
         number: u64,
         value: Option<f64>,
         best: f64,
+        asked: u64,
     ) -> Option<Verdict> {
         let place = self.challengers.iter().position(|challenger| challenger.number == number)?;
         self.challengers[place].is_pending = false;
@@ -229,7 +262,7 @@ impl Referee {
         let FreshMean { count, mean } = self.challengers[place].fresh;
         let wins = mean < best
             && (count >= MAX_REPEATS || mean < best - WINNING_ERRORS * self.error(count));
-        if mean < best && !wins {
+        if mean < best && (!wins || self.is_final(asked)) {
             return None;
         }
         let challenger = self.challengers.remove(place);
@@ -248,7 +281,9 @@ impl Referee {
             && self.incumbent_number < ID_HEADROOM
             && self.waited < ID_HEADROOM
             && self.challenges < ID_HEADROOM
+            && self.final_asked <= self.final_evaluations()
             && is_fresh(&self.incumbent)
+            && is_fresh(&self.final_mean)
             && self.challengers.is_sorted_by(|a, b| a.number < b.number)
             && self.challengers.iter().all(|challenger| {
                 challenger.number < self.challenges
@@ -278,19 +313,20 @@ mod tests {
     /// Returns whether the challenger wins, and the number of evaluations.
     fn challenge_result(truth: f64, seed: u64) -> (bool, u64) {
         let mut random = Random::new(seed);
-        let mut referee = Referee::new(Some((0.3, 1.3)));
+        let mut referee = Referee::new(Some((0.3, 1.3)), None);
         let (mut best, mut evaluations) = (-1.0, 0);
         challenge(&mut referee, -1.5);
         loop {
             evaluations += 1;
-            match referee.next().unwrap() {
-                Reevaluation::Incumbent(incumbent_number) => {
-                    best = referee.tell_incumbent(incumbent_number, Some(random.normal())).unwrap();
+            match referee.next(evaluations).unwrap() {
+                Reevaluation::Incumbent(number) | Reevaluation::Final(number) => {
+                    best = referee.tell_incumbent(number, false, Some(random.normal())).unwrap();
                 }
                 Reevaluation::Challenger(number) => {
                     let value = truth + random.normal();
-                    if let Some(verdict) = referee.tell_challenger(number, Some(value), best) {
-                        assert!(referee.is_sound(&SPACE()) && referee.next().is_none());
+                    let verdict = referee.tell_challenger(number, Some(value), best, evaluations);
+                    if let Some(verdict) = verdict {
+                        assert!(referee.is_sound(&SPACE()) && referee.next(evaluations).is_none());
                         return (verdict.wins, evaluations);
                     }
                 }
@@ -311,22 +347,26 @@ mod tests {
 
     #[test]
     fn a_value_wins_immediately_early_in_the_run_or_if_clearly_better() {
-        let referee = Referee::new(Some((0.0, 1.0)));
+        let mut referee = Referee::new(Some((0.0, 1.0)), None);
         assert!(referee.is_clear(-0.1, 0.0, 299, 10));
         assert!(!referee.is_clear(-2.9, 0.0, 300, 10));
         assert!(referee.is_clear(-3.1, 0.0, 300, 10));
+        for value in [-0.5, 0.5] {
+            referee.tell_incumbent(0, false, Some(value));
+        }
+        assert!(!referee.is_clear(-0.1, 0.0, 299, 10), "a lucky value replaces no mean");
     }
 
     #[test]
     fn an_unchallenged_incumbent_is_re_evaluated_a_limited_number_of_times() {
-        let mut referee = Referee::new(None);
+        let mut referee = Referee::new(None, None);
         referee.new_incumbent();
         let mut reevaluations = 0;
         for evaluation in 0..2000 {
-            referee.count_evaluation(evaluation, None);
-            if let Some(Reevaluation::Incumbent(incumbent_number)) = referee.next() {
+            referee.count_evaluation();
+            if let Some(Reevaluation::Incumbent(number)) = referee.next(evaluation) {
                 reevaluations += 1;
-                assert_eq!(referee.tell_incumbent(incumbent_number, Some(2.0)), Some(2.0));
+                assert_eq!(referee.tell_incumbent(number, false, Some(2.0)), Some(2.0));
             }
         }
         assert_eq!(reevaluations, MAX_REPEATS);
@@ -334,39 +374,63 @@ mod tests {
 
     #[test]
     fn a_lost_re_evaluation_of_the_incumbent_is_repeated() {
-        let mut referee = Referee::new(None);
+        let mut referee = Referee::new(None, None);
         referee.new_incumbent();
         let mut asked = Vec::new();
         for evaluation in 0..LOST_AFTER_EVALUATIONS {
-            referee.count_evaluation(evaluation, None);
-            asked.extend(referee.next().map(|_| evaluation));
+            referee.count_evaluation();
+            asked.extend(referee.next(evaluation).map(|_| evaluation));
         }
         assert_eq!(asked, [UNCHALLENGED_EVALUATIONS - 1, LOST_AFTER_EVALUATIONS - 1]);
     }
 
     #[test]
     fn the_last_evaluations_are_of_the_incumbent() {
-        let mut referee = Referee::new(None);
-        referee.new_incumbent();
-        for (asked, budget, is_due) in [(89, 99, false), (89, 100, false), (90, 100, true)] {
-            referee.count_evaluation(asked, Some(budget));
-            assert_eq!(referee.next().is_some(), is_due, "{asked} of {budget}");
+        for (budget, finals) in [(1, 0), (4, 0), (5, 1), (20, 4), (50, 10), (1000, 10)] {
+            let mut referee = Referee::new(None, Some(budget));
+            referee.new_incumbent();
+            referee.tell_incumbent(1, false, Some(-9.0));
+            let asked: Vec<u64> =
+                (0..budget + 20).filter(|asked| referee.next(*asked).is_some()).collect();
+            assert_eq!(asked, (budget - finals..budget).collect::<Vec<_>>());
+            for value in 0..finals {
+                referee.tell_incumbent(1, true, Some(value as f64));
+            }
+            assert!(referee.is_sound(&SPACE()));
+            assert_eq!(referee.incumbent_evaluations(), finals.max(1));
+            assert_eq!(referee.is_final(budget - 1), finals > 0);
+            assert!(
+                !referee.is_final(budget + 1)
+                    && !referee.is_final((budget - finals).wrapping_sub(1))
+            );
         }
     }
 
     #[test]
+    fn nothing_replaces_a_final_incumbent() {
+        let mut referee = Referee::new(Some((0.0, 1.0)), Some(100));
+        referee.new_incumbent();
+        challenge(&mut referee, -5.0);
+        assert_eq!(referee.next(50), Some(Reevaluation::Incumbent(1)));
+        assert_eq!(referee.next(51), Some(Reevaluation::Challenger(0)));
+        assert_eq!(referee.next(90), Some(Reevaluation::Final(1)));
+        assert!(referee.tell_challenger(0, Some(-50.0), 0.0, 91).is_none());
+        assert!(!referee.is_clear(-50.0, 0.0, 95, 10) && referee.is_clear(-50.0, 0.0, 101, 10));
+    }
+
+    #[test]
     fn late_and_failed_re_evaluations_decide_nothing() {
-        let mut referee = Referee::new(None);
+        let mut referee = Referee::new(None, None);
         challenge(&mut referee, 1.0);
-        let (incumbent, challenger) = (referee.next(), referee.next());
+        let (incumbent, challenger) = (referee.next(0), referee.next(1));
         assert_eq!(incumbent, Some(Reevaluation::Incumbent(0)));
         assert_eq!(challenger, Some(Reevaluation::Challenger(0)));
-        assert_eq!(referee.next(), None);
-        let verdict = referee.tell_challenger(0, None, 2.0).unwrap();
+        assert_eq!(referee.next(2), None);
+        let verdict = referee.tell_challenger(0, None, 2.0, 2).unwrap();
         assert!(!verdict.wins && verdict.mean.is_none());
         referee.new_incumbent();
-        assert_eq!(referee.tell_incumbent(0, Some(-9.0)), None);
-        assert!(referee.tell_challenger(0, Some(-9.0), 2.0).is_none());
+        assert_eq!(referee.tell_incumbent(0, false, Some(-9.0)), None);
+        assert!(referee.tell_challenger(0, Some(-9.0), 2.0, 2).is_none());
     }
 
     #[test]

@@ -140,7 +140,7 @@ impl RelayRule {
         let optimizer = algorithm.optimizer(tools.space, own, tools.random.bits())?;
         let place = team.add(optimizer, false, tools);
         if self.begun == 0 {
-            team.referee = self.noisy.then(|| Referee::new(None));
+            team.referee = self.noisy.then(|| Referee::new(None, team.budget));
             team.tell_early(place)?;
         } else {
             team.tell_best(place)?;
@@ -162,8 +162,8 @@ impl Rule for RelayRule {
         Ok(())
     }
 
-    fn expects_noise(&self) -> bool {
-        self.noisy
+    fn is_noisy(&self) -> Option<bool> {
+        Some(self.noisy)
     }
 
     fn is_sound(&self, team: &Team, space: &Space) -> bool {

@@ -221,7 +221,10 @@ impl<'o> Run<'o> {
                 ));
             }
             Some(optimizer) => optimizer,
-            None => self.algorithm.optimizer(&self.space, rules.evaluations, self.seed)?,
+            None => {
+                let budget = rules.planned(self.starts.len());
+                self.algorithm.optimizer(&self.space, budget, self.seed)?
+            }
         };
         let mut session = Session::new(optimizer, self.direction);
         session.set_order(order)?;

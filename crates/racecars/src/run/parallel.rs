@@ -45,10 +45,12 @@ pub enum Workers {
 }
 
 impl Workers {
-    /// The lookahead of [`Workers::deterministic`].
-    pub const LOOKAHEAD: usize = 8;
+    /// The lookahead of [`Workers::deterministic`]. Small, since a point that is asked before the outcomes
+    /// of others are told knows less (docs/parallel.md).
+    pub const LOOKAHEAD: usize = 2;
 
-    /// Deterministic on this many threads, with a lookahead of 8 whatever their number.
+    /// Deterministic on this many threads, with a lookahead of 2 whatever their number, so that at most 2
+    /// are busy: for more, give the lookahead.
     pub fn deterministic(threads: usize) -> Self {
         Workers::Deterministic { threads, lookahead: Workers::LOOKAHEAD }
     }

@@ -463,7 +463,7 @@ impl Session {
             Some(best) if best.beats(rank) => Change::Worse,
             _ => Change::Better,
         };
-        debug_assert!(change == Change::Better || self.optimizer.is_noisy(), "the best got worse");
+        debug_assert!(change == Change::Better || self.is_noisy(), "the best got worse");
         self.best = Some(rank);
         if change == Change::Better {
             self.counts.improved_at = self.counts.evaluations;
@@ -486,13 +486,15 @@ impl Session {
         }
     }
 
+    /// Whether the objective may be noisy.
+    fn is_noisy(&self) -> bool {
+        self.optimizer.is_noisy() != Some(false)
+    }
+
     fn is_at_target(&self) -> bool {
         let target = self.rules.target.map(|target| self.direction.signed(target));
         let value = self.best.and_then(Rank::value);
-        let needed = match self.optimizer.is_noisy() {
-            true => StopRules::NOISY_TARGET_EVALUATIONS,
-            false => 1,
-        };
+        let needed = if self.is_noisy() { StopRules::NOISY_TARGET_EVALUATIONS } else { 1 };
         matches!((value, target), (Some(value), Some(target)) if value <= target)
             && self.best_evaluations() >= needed
     }

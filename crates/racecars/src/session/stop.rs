@@ -113,7 +113,7 @@ pub struct StopRules {
     /// When this much time has passed; evaluations under way are waited for.
     pub time: Option<Duration>,
     /// When the best value is at least as good as this, in the user's sense. Where the objective is
-    /// known to be noisy, the best value must be the mean of
+    /// noisy, or may be as far as the algorithm knows, the best value must be the mean of
     /// [`NOISY_TARGET_EVALUATIONS`](StopRules::NOISY_TARGET_EVALUATIONS), so that a lucky value does not
     /// end the run.
     pub target: Option<f64>,
@@ -143,6 +143,11 @@ impl StopRules {
             self.evaluations = Some(StopRules::default_budget(dimension));
         }
         self
+    }
+
+    /// The evaluations that an algorithm can plan with, if this many of the budget are start points.
+    pub fn planned(&self, starts: usize) -> Option<u64> {
+        Some(self.evaluations?.saturating_sub(starts as u64).max(1))
     }
 
     pub(super) fn check(&self) -> Result<()> {

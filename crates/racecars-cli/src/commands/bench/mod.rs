@@ -40,13 +40,18 @@ pub(crate) struct BenchCommand {
     #[arg(long, alias = "seeds", value_name = "K", value_parser = at_least_one)]
     trials: Option<usize>,
     /// The seed of the first trial and of the problems' random parts
-    #[arg(long, value_name = "S", default_value = "0", conflicts_with = "suite")]
+    #[arg(long, value_name = "S", default_value = "0")]
     seed: u64,
     /// Add normal noise with this standard deviation to every value. The values shown are then those without
     /// noise at the recommended points
     #[arg(long, value_name = "SD", default_value = "0", hide_default_value = true,
         allow_negative_numbers = true, conflicts_with = "suite", value_parser = deviation)]
     noise: f64,
+    /// Ask for this many points ahead of the outcomes told, as --deterministic studies and several jobs
+    /// do: what that costs in quality
+    #[arg(long, value_name = "L,..", value_delimiter = ',', default_value = "1",
+        hide_default_value = true, conflicts_with = "suite", value_parser = at_least_one)]
+    lookahead: Vec<usize>,
     /// The number of parallel trials [default: the number of cores]
     #[arg(long, value_name = "J", value_parser = at_least_one)]
     jobs: Option<usize>,
@@ -71,6 +76,7 @@ impl BenchCommand {
                 budgets: self.budget,
                 singles: self.algorithm,
                 seeds: self.trials,
+                seed: self.seed,
             };
             return self.suite.run(narrowed, self.jobs, self.json);
         }
@@ -112,12 +118,13 @@ impl BenchCommand {
             for &dim in &self.dim {
                 for budget in &self.budget {
                     for algorithm in &self.algorithm {
-                        cells.push(BenchCell {
+                        cells.extend(self.lookahead.iter().map(|&lookahead| BenchCell {
                             problem: problem.clone(),
                             dim,
                             budget: budget.evaluations(dim),
                             algorithm: algorithm.clone(),
-                        });
+                            lookahead,
+                        }));
                     }
                 }
             }
@@ -138,6 +145,7 @@ fn show(results: &[BenchResult]) -> anyhow::Result<()> {
         "algorithm",
         "dim",
         "budget",
+        "ahead",
         "trials",
         "mean",
         "std",
@@ -155,6 +163,7 @@ fn show(results: &[BenchResult]) -> anyhow::Result<()> {
             result.algorithm.clone(),
             result.dim.to_string(),
             result.budget.to_string(),
+            result.lookahead.to_string(),
             result.trials.to_string(),
             short(summary.mean),
             short(summary.std),

@@ -43,7 +43,7 @@ impl From<HalfArgument> for Half {
 pub(crate) struct SuiteArguments {
     /// Judge a candidate by its ratio to the best single algorithm in every cell, on shifted and rotated
     /// functions in 20 to 1000 dimensions with 10n to 300n evaluations. --problem, --dim, --budget,
-    /// --algorithm (the single algorithms) and --trials (the seeds) select a part of the suite. Finished
+    /// --algorithm (the single algorithms), --trials (the number of seeds) and --seed (the first) select a part of the suite. Finished
     /// trials are saved in DIR/cells: after Ctrl-C, run the same command again to resume. Another candidate
     /// is compared with the same trials
     #[arg(long, value_name = "NAME", conflicts_with_all = ["gamma", "rho", "lambda"])]
@@ -69,6 +69,7 @@ pub(crate) struct SuiteSelection {
     pub(crate) budgets: Vec<Budget>,
     pub(crate) singles: Vec<Algorithm>,
     pub(crate) seeds: Option<usize>,
+    pub(crate) seed: u64,
 }
 
 impl SuiteArguments {
@@ -109,6 +110,7 @@ impl SuiteArguments {
             dims: or_all(narrowed.dims, dims.iter().copied()),
             budgets: or_all(narrowed.budgets, BUDGETS.map(Budget::PerDimension)),
             seeds: narrowed.seeds.unwrap_or(seeds),
+            seed: narrowed.seed,
             directory: self.out.clone(),
         })
     }

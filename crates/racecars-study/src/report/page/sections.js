@@ -35,6 +35,11 @@ function renderHead(data) {
   $("subline").textContent = parts.join(" · ");
 }
 
+// A recommended value, and how many evaluations are behind it.
+function behind({ value, evaluations }) {
+  return `${short(value, 5)} ${evaluations > 1 ? `over ${evaluations} further evaluations` : "in a single evaluation"}`;
+}
+
 function renderTiles(data) {
   const { state, study, best, recommended } = data;
   const tile = (label, figure, detail, extra) => el("div", { class: "tile" },
@@ -46,8 +51,8 @@ function renderTiles(data) {
   const bar = el("div", { class: "bar" }, el("i", { style: { width: `${100 * done}%` } }));
   const bestDetail = !best ? "no value yet"
     : best.violation !== null ? `infeasible by ${short(best.violation)}`
-    : recommended && recommended.trial === best.trial ? `trial ${best.trial}, ${short(recommended.value, 5)} ${recommended.count ? `over ${recommended.count} more evaluations` : "on average"}`
-    : recommended ? `trial ${best.trial}; recommended is trial ${recommended.trial}, ${short(recommended.value, 5)}`
+    : recommended && recommended.trial === best.trial ? `trial ${best.trial}, ${behind(recommended)}`
+    : recommended ? `trial ${best.trial}; recommended is trial ${recommended.trial}, ${behind(recommended)}`
     : `trial ${best.trial}`;
   const failed = state.told ? state.failed / state.told : 0;
   const left = study.budget && rate > 0 && state.state === "running" ? (study.budget - state.told) / rate : 0;

@@ -132,11 +132,8 @@ impl AutoRule {
         let horizon = plan::horizon(self.budget, n);
         let nothing = Findings { shape: None, noise: None };
         let findings = self.survey.as_ref().map_or(nothing, Survey::findings);
-        let is_noisy = match self.noise {
-            Noise::Detect => findings.noise.is_some(),
-            Noise::Yes => true,
-            Noise::No => false,
-        };
+        // What is still not known by now counts as deterministic: the repeated point failed or was lost.
+        let is_noisy = self.is_noisy() == Some(true);
         let mut plan = if space.can_repeat() {
             plan::BudgetPlan {
                 legs: vec![Leg { role: Role::RaceCars, until: horizon }],
@@ -161,7 +158,7 @@ impl AutoRule {
         let race_cars = Algorithm::race_cars().optimizer(space, own, self.seed)?;
         let place = team.add(race_cars, false, tools);
         team.tell_early(place)?;
-        team.referee = is_noisy.then(|| Referee::new(findings.noise));
+        team.referee = is_noisy.then(|| Referee::new(findings.noise, self.budget));
         team.note(asked, plan.reason);
         debug_assert!(plan.legs.is_sorted_by(|a, b| a.until < b.until), "legs are in order");
         (self.race_cars, self.is_full, self.legs) = (Some(place), plan.is_full, plan.legs);
@@ -242,8 +239,16 @@ impl Rule for AutoRule {
         }
     }
 
-    fn expects_noise(&self) -> bool {
-        self.noise == Noise::Yes
+    fn is_noisy(&self) -> Option<bool> {
+        match (self.noise, &self.survey) {
+            (Noise::Yes, _) => Some(true),
+            (Noise::No, _) | (Noise::Detect, None) => Some(false),
+            (Noise::Detect, Some(survey)) => match survey.repeated() {
+                Some(_) => Some(survey.noise().is_some()),
+                None if self.legs.is_empty() => None,
+                None => Some(false),
+            },
+        }
     }
 
     fn is_sound(&self, team: &Team, space: &Space) -> bool {

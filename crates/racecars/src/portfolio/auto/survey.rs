@@ -4,8 +4,8 @@
 //! base points. If coordinates do not interact, the values at the five positions have the same order
 //! around both base points. After a rotation, two pairs in five have a different order. Along an axis of a
 //! unimodal function, no position is worse than both its neighbours. Every other coordinate is only
-//! surveyed within a fifth of its axis, to detect short waves. At the end the first point is
-//! re-evaluated: a different value is noise. If the budget is small, this is the only check.
+//! surveyed within a fifth of its axis, to detect short waves. The first point is evaluated twice, before
+//! all others: a different value is noise. If the budget is small, this is the only check.
 
 use crate::optimizers::saved::ID_HEADROOM;
 use crate::random::Random;
@@ -68,10 +68,18 @@ impl Survey {
 
     /// Writes the next point and returns its index in the survey; `None` if all were asked.
     pub(super) fn next(&mut self, space: &Space, point: &mut [f64]) -> Option<usize> {
-        let slot = (self.asked < self.values.len()).then_some(self.asked)?;
+        let last = self.values.len() - 1;
+        // The point of the last slot equals that of the first, and comes second.
+        let slot = match self.asked {
+            0 => 0,
+            1 => last,
+            asked => asked - 1,
+        };
+        if self.asked > last {
+            return None;
+        }
         self.asked += 1;
-        // The last point equals the first one.
-        self.write(space, slot % (self.values.len() - 1), point);
+        self.write(space, slot % last, point);
         Some(slot)
     }
 
@@ -107,16 +115,20 @@ impl Survey {
         self.told >= self.values.len()
     }
 
-    pub(super) fn findings(&self) -> Findings {
-        let noise = match (self.values.first(), self.values.last()) {
-            (Some(&Some(first)), Some(&Some(again))) => Some((first, again)),
-            _ => None,
-        };
-        let is_noise = |(first, again): &(f64, f64)| {
+    /// The two values of the same point, once both are told and if it has values.
+    pub(super) fn repeated(&self) -> Option<(f64, f64)> {
+        self.values.first().copied().flatten().zip(self.values.last().copied().flatten())
+    }
+
+    /// The two values of the same point, if they differ.
+    pub(super) fn noise(&self) -> Option<(f64, f64)> {
+        self.repeated().filter(|(first, again)| {
             (first - again).abs() > ROUNDING_TOLERANCE * first.abs().max(again.abs())
-        };
-        let noise = noise.filter(is_noise);
-        Findings { shape: self.shape(), noise }
+        })
+    }
+
+    pub(super) fn findings(&self) -> Findings {
+        Findings { shape: self.shape(), noise: self.noise() }
     }
 
     fn shape(&self) -> Option<Shape> {
