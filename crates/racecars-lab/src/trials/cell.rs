@@ -172,6 +172,7 @@ mod tests {
             algorithm: "race-cars".into(),
             shrinking: Some((0.9, 0.05)),
             checkpoints: 100,
+            seed: 0,
             build: None,
         }
     }
