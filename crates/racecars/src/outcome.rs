@@ -245,33 +245,12 @@ impl Outcome {
         self.as_failure().is_some_and(|failure| failure.kind.is_retryable())
     }
 
-    /// Converts an outcome between the user's direction and the optimizers', which minimize: see
-    /// [`Direction::signed`]. Its own inverse.
-    #[inline]
-    pub fn signed(self, direction: Direction) -> Self {
-        match self {
-            Outcome::Value(value) => Outcome::Value(direction.signed(value)),
-            Outcome::Infeasible { violation, value } => {
-                Outcome::Infeasible { violation, value: value.map(|value| direction.signed(value)) }
-            }
-            failed => failed,
-        }
-    }
-
     /// The rank of an outcome whose value is in the user's direction.
+    #[inline]
     pub fn rank_in(&self, direction: Direction) -> Rank {
         match self {
             Outcome::Value(value) => Outcome::Value(direction.signed(*value)).rank(),
             other => other.rank(),
-        }
-    }
-
-    /// An outcome of this rank.
-    pub(crate) fn of_rank(rank: Rank) -> Self {
-        match (rank.value(), rank.violation()) {
-            (Some(value), _) => Outcome::Value(value),
-            (_, Some(violation)) => Outcome::infeasible(violation),
-            _ => Outcome::failed("the evaluation failed"),
         }
     }
 
@@ -522,8 +501,6 @@ mod tests {
             let bytes = postcard::to_stdvec(&outcome).unwrap();
             prop_assert_eq!(&postcard::from_bytes::<Outcome>(&bytes).unwrap(), &checked);
             prop_assert_eq!(outcome.rank(), checked.rank());
-            let twice = checked.clone().signed(Direction::Maximize).signed(Direction::Maximize);
-            prop_assert_eq!(twice, checked);
         }
     }
 }

@@ -329,7 +329,7 @@ impl Search for EmbeddingSearch {
             Some(InnerCandidate { round, id, point, key }) if round == self.round => {
                 let inner = self.inner.optimizer_mut();
                 let space = inner.space().fingerprint();
-                inner.tell(Candidate { id, space, key, point }, Outcome::of_rank(sample.rank))?;
+                inner.tell_rank(Candidate { id, space, key, point }, sample.rank)?;
                 self.update_best();
             }
             // Late outcomes of a noisy objective may be lucky, and are not evaluated again.

@@ -206,7 +206,13 @@ pub trait Optimizer: sealed::Sealed + std::fmt::Debug + Send {
     ///
     /// Fails without changing the state if the candidate was told before or never asked, or if the point
     /// does not belong to the space.
-    fn tell(&mut self, candidate: Candidate, outcome: Outcome) -> Result<()>;
+    fn tell(&mut self, candidate: Candidate, outcome: Outcome) -> Result<()> {
+        self.tell_rank(candidate, outcome.rank())
+    }
+
+    /// Learns the rank of a candidate's outcome, which is all that an optimizer uses.
+    #[doc(hidden)]
+    fn tell_rank(&mut self, candidate: Candidate, rank: Rank) -> Result<()>;
 
     /// The number of outcomes told.
     fn told(&self) -> u64;

@@ -7,7 +7,7 @@ use super::ledger::{Ledger, PendingCandidate, Settled};
 use super::saved;
 use super::{Best, Candidate, Optimizer, Portfolio, ShrunkRegion};
 use crate::error::Result;
-use crate::outcome::{Outcome, Rank};
+use crate::outcome::Rank;
 use crate::random::Random;
 use crate::sample::Sample;
 use crate::space::Space;
@@ -307,10 +307,9 @@ impl<S: Search> Optimizer for Shell<S> {
         Some(candidate)
     }
 
-    fn tell(&mut self, candidate: Candidate, outcome: Outcome) -> Result<()> {
+    fn tell_rank(&mut self, candidate: Candidate, rank: Rank) -> Result<()> {
         let Settled { point, key, asked } = self.ledger.settle(&self.space, candidate)?;
-        let sample = Sample { point, rank: outcome.rank(), key };
-        let rank = sample.rank;
+        let sample = Sample { point, rank, key };
         let is_best = !S::KEEPS_BEST && self.best.is_beaten_by(rank);
         if is_best {
             self.best.replace(&sample.point, rank, key);

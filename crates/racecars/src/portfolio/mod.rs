@@ -206,7 +206,7 @@ impl Team {
 
     fn tell_known(&mut self, place: usize, point: Box<[f64]>, rank: Rank) -> Result<()> {
         let member = self.members[place].nested.optimizer_mut();
-        member.tell(Candidate::known(point), Outcome::of_rank(rank))
+        member.tell_rank(Candidate::known(point), rank)
     }
 
     /// Proposes a point of the active member, or if it has none, of the previous ones. In spaces where
@@ -322,17 +322,14 @@ impl Team {
     /// Ends a challenge. The member that proposed the challenger learns the mean of its values.
     fn close(&mut self, verdict: Verdict, space: &Space) -> Result<()> {
         let Verdict { challenger, wins, mean } = verdict;
-        let outcome = match mean {
-            Some(mean) => Outcome::Value(mean),
-            None => Outcome::failed("a re-evaluation failed"),
-        };
-        let sample = challenger.sample;
+        // Without a mean, a re-evaluation failed.
+        let rank = mean.map_or(Rank::FAILURE, |mean| Outcome::Value(mean).rank());
+        let sample = Sample { rank, ..challenger.sample };
         if wins {
-            self.best.replace(&sample.point, outcome.rank(), sample.key);
-            let account = &mut self.members[challenger.origin.member].account;
-            account.credit(outcome.rank(), true);
+            self.best.replace(&sample.point, rank, sample.key);
+            self.members[challenger.origin.member].account.credit(rank, true);
         }
-        self.tell_member(challenger.origin, sample, outcome, space)
+        self.tell_member(challenger.origin, sample, space)
     }
 
     /// Tells the outcome to the member that proposed the point.
@@ -340,13 +337,12 @@ impl Team {
         &mut self,
         origin: MemberCandidate,
         sample: Sample,
-        outcome: Outcome,
         space: &Space,
     ) -> Result<()> {
         let MemberCandidate { member, id } = origin;
-        let Sample { point, key, .. } = sample;
+        let Sample { point, key, rank } = sample;
         let candidate = Candidate { id, space: space.fingerprint(), key, point };
-        self.members[member].nested.optimizer_mut().tell(candidate, outcome)
+        self.members[member].nested.optimizer_mut().tell_rank(candidate, rank)
     }
 
     /// Checks the invariants of a deserialized team.
@@ -442,8 +438,7 @@ impl<R: Rule> Search for PortfolioSearch<R> {
                 let account = &mut team.members[candidate.member].account;
                 account.evaluations += 1;
                 account.credit(sample.rank, is_best);
-                let outcome = Outcome::of_rank(sample.rank);
-                team.tell_member(candidate, sample, outcome, tools.space)?;
+                team.tell_member(candidate, sample, tools.space)?;
                 Ok(None)
             }
             Origin::Rule(number) => {

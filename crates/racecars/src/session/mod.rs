@@ -226,8 +226,8 @@ impl Session {
         outcome: impl Into<Outcome>,
     ) -> Result<()> {
         self.check_unstarted("known points are told")?;
-        let outcome = outcome.into().checked().signed(self.direction);
-        self.optimizer.tell(Candidate::known(point), outcome)?;
+        let rank = outcome.into().checked().rank_in(self.direction);
+        self.optimizer.tell_rank(Candidate::known(point), rank)?;
         self.note_best();
         self.apply_rules();
         Ok(())
@@ -427,12 +427,15 @@ impl Session {
             self.told_point.clear();
             self.told_point.extend_from_slice(candidate.point());
         }
-        self.optimizer.tell(candidate, outcome.signed(self.direction))?;
+        let rank = outcome.rank_in(self.direction);
+        self.optimizer.tell_rank(candidate, rank)?;
         self.counts.evaluations += 1;
         self.counts.failures += u64::from(failed);
         self.counts.infeasible += u64::from(infeasible);
         debug_assert!(self.counts.evaluations <= self.asked);
-        let change = self.note_best();
+        // Without noise, only a better outcome changes the best.
+        let may_change = self.best.is_none_or(|best| rank.beats(best)) || self.is_noisy();
+        let change = if may_change { self.note_best() } else { Change::None };
         if change != Change::None {
             #[cfg(debug_assertions)]
             assert!(
