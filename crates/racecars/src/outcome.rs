@@ -245,6 +245,18 @@ impl Outcome {
         self.as_failure().is_some_and(|failure| failure.kind.is_retryable())
     }
 
+    /// Converts an outcome between the user's direction and the optimizers', which minimize: see
+    /// [`Direction::signed`]. Its own inverse.
+    pub fn signed(self, direction: Direction) -> Self {
+        match self {
+            Outcome::Value(value) => Outcome::Value(direction.signed(value)),
+            Outcome::Infeasible { violation, value } => {
+                Outcome::Infeasible { violation, value: value.map(|value| direction.signed(value)) }
+            }
+            failed => failed,
+        }
+    }
+
     /// The rank of an outcome whose value is in the user's direction.
     #[inline]
     pub fn rank_in(&self, direction: Direction) -> Rank {
@@ -501,6 +513,8 @@ mod tests {
             let bytes = postcard::to_stdvec(&outcome).unwrap();
             prop_assert_eq!(&postcard::from_bytes::<Outcome>(&bytes).unwrap(), &checked);
             prop_assert_eq!(outcome.rank(), checked.rank());
+            let twice = checked.clone().signed(Direction::Maximize).signed(Direction::Maximize);
+            prop_assert_eq!(twice, checked);
         }
     }
 }

@@ -83,7 +83,9 @@ fn in_order_the_points_do_not_depend_on_which_outcome_comes_first() {
             seen.push(progress.point.coordinates().to_vec());
             Flow::Continue
         })
-        .run_on(Workers::deterministic(3), |point| sphere(point.coordinates()))
+        .run_on(Workers::Deterministic { threads: 3, lookahead: 8 }, |point| {
+            sphere(point.coordinates())
+        })
         .unwrap();
     assert!(points == seen);
 }
