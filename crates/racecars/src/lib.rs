@@ -7,8 +7,8 @@
 //! interact and whether the objective is multimodal, and it then runs RACE-CARS, CMA-ES, or one after the
 //! other. [RACE-CARS](RaceCars) keeps a few good and some bad points, learns a random box that contains a
 //! good point and no bad one, samples the next point from it, and shrinks the search region around the
-//! best point. A step costs about as much as copying a point, so it works in hundreds to millions of
-//! dimensions. [`Algorithm`] lists all algorithms.
+//! best point. From hundreds of dimensions on, a step costs no more than three copies of a point, so it
+//! works in hundreds to millions of dimensions. [`Algorithm`] lists all algorithms.
 //!
 //! ## Quick start
 //!
