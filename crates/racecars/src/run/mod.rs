@@ -265,7 +265,7 @@ struct Driver<'o> {
 
 impl Driver<'_> {
     /// What to do next; never [`Next::Told`], which is between the session and the observers.
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Result<Next> {
         loop {
             if self.cancel.as_ref().is_some_and(Cancel::is_cancelled) {

@@ -278,7 +278,7 @@ impl Session {
     #[inline]
     pub fn next(&mut self, elapsed: Duration) -> Result<Next> {
         loop {
-            if self.order == Order::AsTheyCome && self.learn_next()? {
+            if self.order == Order::AsTheyCome && !self.incoming.is_empty() && self.learn_next()? {
                 if self.latest.is_some() {
                     return Ok(Next::Told);
                 }
@@ -311,30 +311,34 @@ impl Session {
     /// [`Session::next`].
     #[inline]
     pub fn tell(&mut self, trial: Trial, outcome: impl Into<Outcome>) -> Result<()> {
-        let entry = (trial, outcome.into().checked());
-        let number = entry.0.number;
-        if number >= self.asked {
-            return Err(never_asked(number));
+        let outcome = outcome.into().checked();
+        if trial.number >= self.asked {
+            return Err(never_asked(trial.number));
         }
-        let repeated = || told_before(number);
         if self.out == 0 {
-            return Err(repeated());
+            return Err(told_before(trial.number));
         }
+        if self.order == Order::AsTheyCome && self.latest.is_none() {
+            self.out -= 1;
+            return self.learn(trial, outcome);
+        }
+        self.store(trial, outcome)
+    }
+
+    /// Stores an outcome until its turn comes.
+    fn store(&mut self, trial: Trial, outcome: Outcome) -> Result<()> {
         if self.order == Order::AsTheyCome {
-            if self.latest.is_none() {
-                self.out -= 1;
-                return self.learn(entry.0, entry.1);
-            }
-            self.incoming.push_back(Some(entry));
+            self.incoming.push_back(Some((trial, outcome)));
         } else {
-            let slot = number.checked_sub(self.counts.evaluations).ok_or_else(repeated)? as usize;
+            let slot = trial.number.checked_sub(self.counts.evaluations);
+            let slot = slot.ok_or_else(|| told_before(trial.number))? as usize;
             if self.incoming.len() <= slot {
                 self.incoming.resize_with(slot + 1, || None);
             }
             if self.incoming[slot].is_some() {
-                return Err(repeated());
+                return Err(told_before(trial.number));
             }
-            self.incoming[slot] = Some(entry);
+            self.incoming[slot] = Some((trial, outcome));
         }
         self.out -= 1;
         Ok(())

@@ -148,7 +148,7 @@ impl RacosSearch {
             let region = best.and_then(|best| schedule.region(&best.point));
             classifier.draw(space, positive, negatives, region, uncertain, random, point)
         };
-        if settings.repeats {
+        if settings.repeats || !tools.space.can_repeat() {
             return Some(learn(tools, 0, point));
         }
         let drawn = tools.unseen(2 * MAX_TRIES, point, |tools, attempt, point| {

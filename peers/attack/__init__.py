@@ -1,0 +1,1 @@
+"""Attacks on racecars: what goes wrong overnight, done on purpose. See `./scripts/attack --help`."""
