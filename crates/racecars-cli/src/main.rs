@@ -103,7 +103,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::Arguments;
-    use clap::{Command, CommandFactory};
+    use clap::{Command, CommandFactory, Parser};
 
     /// Calls `check` with the path of every command and the command itself.
     fn for_each(path: String, command: &Command, check: &mut impl FnMut(&str, &Command)) {
@@ -111,6 +111,47 @@ mod tests {
         for subcommand in command.get_subcommands() {
             for_each(format!("{path} {}", subcommand.get_name()), subcommand, check);
         }
+    }
+
+    /// The commands of racecars in lines as people read them: without the `$`, the comment and what else is
+    /// on the line.
+    fn commands(text: &str) -> Vec<Vec<String>> {
+        let text = text.replace("\\\n", " ");
+        let lines = text.lines().map(|line| line.trim().trim_start_matches("$ "));
+        let of_ours = lines.filter(|line| line.starts_with("racecars "));
+        // In help, what a command does follows after some space.
+        let words = of_ours.filter_map(|line| shlex::split(line.split("    ").next()?));
+        let ends = ["|", "&&", ">"];
+        words
+            .map(|words| words.into_iter().take_while(|word| !ends.contains(&&**word)).collect())
+            .collect()
+    }
+
+    #[test]
+    fn printed_commands_are_accepted() {
+        let mut texts = Vec::new();
+        for_each("racecars".into(), &Arguments::command(), &mut |path, command| {
+            texts.extend(command.get_after_help().map(|help| (path.to_string(), help.to_string())));
+        });
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+        let pages = docs.filter(|path| path.extension().is_some_and(|end| end == "md"));
+        for path in pages.chain([root.join("README.md")]) {
+            let text = std::fs::read_to_string(&path).unwrap();
+            // Every second part is within a fence.
+            let fenced: Vec<&str> = text.split("\n```").skip(1).step_by(2).collect();
+            texts.push((path.display().to_string(), fenced.join("\n")));
+        }
+        let mut count = 0;
+        for (place, text) in texts {
+            // Language models are in another build.
+            for words in commands(&text).into_iter().filter(|words| words[1] != "lm") {
+                count += 1;
+                let parsed = Arguments::try_parse_from(&words);
+                assert!(parsed.is_ok(), "{place}: {words:?}: {}", parsed.err().unwrap());
+            }
+        }
+        assert!(count > 20, "{count}");
     }
 
     #[test]
