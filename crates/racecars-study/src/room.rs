@@ -83,8 +83,7 @@ impl Room {
             let since = *state.short_since.get_or_insert_with(Instant::now);
             if !std::mem::replace(&mut state.has_told, true) {
                 self.notices.push(format!(
-                    "the system has no room for {} programs at a time ({error}); going on with fewer",
-                    state.running + 1
+                    "the system has no room for another program ({error}); trying again, with fewer at a time"
                 ));
             }
             if state.running == 0 {
@@ -154,7 +153,7 @@ mod tests {
         });
         assert_eq!(done.into_inner(), 160);
         assert!(most.into_inner() <= 3);
-        assert!(room.notices.pop_within(Duration::ZERO).unwrap().contains("going on with fewer"));
+        assert!(room.notices.pop_within(Duration::ZERO).unwrap().contains("with fewer at a time"));
         assert_eq!(room.notices.pop_within(Duration::ZERO), None);
     }
 

@@ -40,3 +40,23 @@ pub(crate) fn interrupt(process: u32) {
     let status = Command::new("kill").arg("-INT").arg(process.to_string()).status();
     assert!(status.unwrap().success());
 }
+
+/// Sends a signal by its name.
+pub(crate) fn signal(name: &str, process: &str) {
+    let status = Command::new("kill").args(["-s", name, "--", process]).status();
+    assert!(status.unwrap().success());
+}
+
+/// Whether a process has this text in its command line.
+pub(crate) fn is_running(text: &str) -> bool {
+    std::fs::read_dir("/proc").unwrap().flatten().any(|process| {
+        std::fs::read(process.path().join("cmdline"))
+            .is_ok_and(|line| String::from_utf8_lossy(&line).contains(text))
+    })
+}
+
+/// The state of a process, such as `T` if it is stopped.
+pub(crate) fn state(process: u32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
