@@ -219,12 +219,18 @@ impl Running {
         };
         let input = invocation.input.clone().unwrap_or_default().into_bytes();
         let (stdout, stderr) = (Tail::new(STDOUT_KEPT), Tail::new(STDERR_KEPT));
-        let (written, paused, is_continued) = (0, Duration::ZERO, false);
-        #[rustfmt::skip]
-        let running = Running {
-            child, group, ended, input, written, stdout, stderr, mark, paused, is_continued,
-        };
-        Ok(running)
+        Ok(Running {
+            child,
+            group,
+            ended,
+            input,
+            written: 0,
+            stdout,
+            stderr,
+            mark,
+            paused: Duration::ZERO,
+            is_continued: false,
+        })
     }
 
     /// Feeds and reads the child until it ends; `Some` is why it was made to.

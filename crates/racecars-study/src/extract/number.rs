@@ -104,7 +104,7 @@ fn is_unclear(word: &str) -> bool {
     let bare = word.trim_start_matches(OPENING).trim_end_matches(CLOSING);
     let is_quoted =
         (word.chars().next().filter(|c| matches!(c, '"' | '\''))).is_some_and(|quote| {
-            word[1..].trim_end_matches(&[')', ']', '}', ',', ':']).ends_with(quote)
+            word[1..].trim_end_matches([')', ']', '}', ',', ':']).ends_with(quote)
         });
     match bare.chars().find(|c| c.is_alphanumeric()) {
         None => false,
