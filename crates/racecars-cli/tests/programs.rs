@@ -173,8 +173,9 @@ fn retries_end_with_the_first_interrupt() {
 #[test]
 fn children_that_leave_the_process_group_are_ended() {
     let folder = tempfile::tempdir().unwrap();
-    let marks = ["97.3251", "97.3252", "97.3253", "97.3254"];
-    let [one, two, three, four] = marks;
+    // Of this process only: other checkouts may be tested at the same time.
+    let marks = ["1", "2", "3", "4"].map(|mark| format!("97.{}{mark}", std::process::id()));
+    let [one, two, three, four] = &marks;
     let script = format!(
         "setsid sh -c 'sleep {one} & setsid sleep {two} & wait' &\n\
          (env -i setsid sleep {three} &)\n\
