@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{is_running, signal, state, wait_until};
+use common::{is_running, signal, states, wait_until};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -126,13 +126,14 @@ fn a_shortage_that_stays_is_waited_for_until_it_is_interrupted() {
 #[test]
 fn a_thread_that_cannot_start_ends_the_run() {
     let folder = tempfile::tempdir().unwrap();
-    let arguments =
-        ["run", "-p", "x=0:1", "--jobs", "2000", "--budget", "4000", "--", "echo", "{x}"];
-    let output = limited(folder.path(), "-v 1000000", &arguments).output().unwrap();
+    let arguments = ["run", "-p", "x=0:1", "--jobs", "99", "--budget", "400", "--", "echo", "{x}"];
+    // Large stacks, so that it is they that find no room, and nothing smaller.
+    let mut command = limited(folder.path(), "-v 3000000", &arguments);
+    let output = command.env("RUST_MIN_STACK", "200000000").output().unwrap();
     let (_, stderr) = texts(&output);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("error: cannot start thread"), "{stderr}");
-    assert!(stderr.contains("of 2000, one for each of --jobs"), "{stderr}");
+    assert!(stderr.contains("of 99, one for each of --jobs"), "{stderr}");
 }
 
 #[test]
@@ -232,9 +233,9 @@ fn a_pause_is_not_run_time() {
     let program = std::fs::read_to_string(folder.path().join("pid")).unwrap();
     let program: u32 = program.trim().parse().unwrap();
     signal("STOP", &process.id().to_string());
-    wait_until("it is stopped", || state(process.id()) == Some('T'));
+    wait_until("it is stopped", || states(process.id()).chars().all(|state| state == 'T'));
     std::fs::write(folder.path().join("go"), "").unwrap();
-    wait_until("the program has ended", || matches!(state(program), None | Some('Z')));
+    wait_until("the program has ended", || matches!(&*states(program), "" | "Z"));
     // A pause as a person makes it.
     let pause = Instant::now();
     wait_until("some time has passed", || pause.elapsed() > Duration::from_secs(1));
@@ -242,9 +243,9 @@ fn a_pause_is_not_run_time() {
     let output = end(process);
     let (_, stderr) = texts(&output);
     assert!(output.status.success(), "{stderr}");
-    assert!(stderr.contains("trial 0 was paused"), "{stderr}");
-    assert_eq!(lines(folder.path(), "runs"), 2);
     let tells = tells(folder.path());
+    assert!(stderr.contains("trial 0 was paused"), "{stderr} {tells:?}");
+    assert_eq!(lines(folder.path(), "runs"), 2);
     assert_eq!((tells.len(), &tells[0]["attempts"]), (1, &Value::from(1)), "{tells:?}");
 }
 
@@ -270,7 +271,7 @@ fn a_program_that_is_paused_itself_is_run_again() {
     let process = racecars(folder.path(), &arguments).spawn().unwrap();
     wait_until("it runs", || lines(folder.path(), "pid") == 1);
     let program = std::fs::read_to_string(folder.path().join("pid")).unwrap();
-    wait_until("it is stopped", || state(program.trim().parse().unwrap()) == Some('T'));
+    wait_until("it is stopped", || states(program.trim().parse().unwrap()) == "T");
     signal("CONT", program.trim());
     let (_, stderr) = texts(&end(process));
     assert!(stderr.contains("trial 0 was paused"), "{stderr}");

@@ -124,8 +124,7 @@ pub fn run(invocation: &Invocation, limits: Limits, stop: &AtomicBool) -> io::Re
             });
         }
     };
-    let ending = running.watch(start, limits, stop);
-    let elapsed = start.elapsed();
+    let (ending, elapsed) = running.watch(start, limits, stop);
     let ending = running.reap(ending);
     let Running { stdout, stderr, .. } = running;
     let is_paused = !running.paused.is_zero() || running.is_continued;
@@ -233,22 +232,30 @@ impl Running {
         })
     }
 
-    /// Feeds and reads the child until it ends; `Some` is why it was made to.
-    fn watch(&mut self, start: Instant, limits: Limits, stop: &AtomicBool) -> Option<Ending> {
+    /// Feeds and reads the child until it ends; `Some` is why it was made to. Also the time that it took.
+    fn watch(
+        &mut self,
+        start: Instant,
+        limits: Limits,
+        stop: &AtomicBool,
+    ) -> (Option<Ending>, Duration) {
         let mut why: Option<(Ending, Instant)> = None;
         let mut is_killed = false;
         let mut looked = start;
         self.feed();
         let glance = limits.time.map_or(GLANCE, |limit| limit.min(GLANCE));
-        let mut due = Instant::now() + glance;
+        // Reckoned from the start: it may run before this thread does again.
+        let mut due = start + glance;
         let mut has_ended = self.has_ended(glance);
         loop {
-            let late = due.elapsed();
+            // One look at the clock for all, so that no pause falls between two of them.
+            let now = Instant::now();
+            let late = now.saturating_duration_since(due);
             if late >= PAUSE {
                 self.paused += late;
             }
-            if has_ended || self.has_ended(Duration::ZERO) {
-                return why.map(|(ending, _)| ending);
+            if has_ended {
+                return (why.map(|(ending, _)| ending), now - start);
             }
             if let Some((_, since)) = &why {
                 let is_impatient = stop.load(Ordering::Relaxed) || since.elapsed() >= GRACE;
@@ -279,7 +286,7 @@ impl Running {
                 _ => WATCH,
             };
             let left = left.clamp(Duration::from_millis(1), WATCH);
-            due = Instant::now() + left;
+            due = now + left;
             has_ended = self.wait(left);
         }
     }
@@ -339,7 +346,7 @@ impl Running {
         };
         self.feed();
         self.read();
-        has_ended
+        has_ended || (self.ended.is_none() && self.has_ended(Duration::ZERO))
     }
 
     /// Writes what standard input takes, and closes it at the end.

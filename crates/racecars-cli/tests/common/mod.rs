@@ -55,8 +55,14 @@ pub(crate) fn is_running(text: &str) -> bool {
     })
 }
 
-/// The state of a process, such as `T` if it is stopped.
-pub(crate) fn state(process: u32) -> Option<char> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.chars().next()
+/// The states of a process's threads, such as `T` if one is stopped.
+pub(crate) fn states(process: u32) -> String {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else {
+        return String::new();
+    };
+    let stats = threads.flatten().filter_map(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).ok()?;
+        stat.rsplit_once(") ")?.1.chars().next()
+    });
+    stats.collect()
 }
