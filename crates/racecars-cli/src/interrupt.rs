@@ -2,6 +2,8 @@
 
 use racecars::Cancel;
 use racecars_study::Interrupt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The exit code of a process ended by Ctrl-C.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -17,6 +19,14 @@ pub(crate) fn on_interrupt() -> anyhow::Result<Cancel> {
         handler.cancel();
     })?;
     Ok(cancel)
+}
+
+/// A flag that the first Ctrl-C sets.
+pub(crate) fn flag_on_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let handler = flag.clone();
+    ctrlc::set_handler(move || handler.store(true, Ordering::Release))?;
+    Ok(flag)
 }
 
 /// The interrupt of a study: the first Ctrl-C finishes the running evaluations, the second stops now.

@@ -1,6 +1,6 @@
 //! The progress of a study on standard error: one live line on a terminal, otherwise plain lines.
 
-use crate::output::short;
+use crate::output::{short, visible, warn};
 use indicatif::{ProgressBar, ProgressStyle};
 use racecars_study::{Status, units};
 use std::io::IsTerminal;
@@ -30,6 +30,11 @@ impl Live {
     }
 
     pub(crate) fn show(&mut self, status: &Status<'_>) {
+        match (status.notice, &self.bar) {
+            (Some(notice), Some(bar)) => bar.println(visible(notice)),
+            (Some(notice), None) => warn(notice),
+            (None, _) => {}
+        }
         self.has_news |= status.latest.is_some_and(|(_, is_best)| is_best);
         let period = match (&self.bar, self.has_news) {
             (Some(_), _) => REFRESH,

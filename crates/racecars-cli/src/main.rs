@@ -89,7 +89,7 @@ fn main() -> ExitCode {
             if is_broken_pipe(&error) {
                 return ExitCode::SUCCESS;
             }
-            eprintln!("error: {error:#}");
+            output::warn(format!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }

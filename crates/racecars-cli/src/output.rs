@@ -3,13 +3,37 @@
 use comfy_table::{CellAlignment, LineStyle, Table, presets};
 use racecars::{Decision, MemberAccount, Portfolio};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::io::Write;
 
-/// Prints a line on standard output. Unlike `println!` it reports a closed pipe instead of panicking.
+/// Prints a line on standard output, without [control characters](visible). Unlike `println!` it reports a
+/// closed pipe instead of panicking.
 pub(crate) fn print(text: impl std::fmt::Display) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{text}")?;
+    writeln!(out, "{}", visible(&text.to_string()))?;
     Ok(())
+}
+
+/// Prints a line on standard error, without [control characters](visible).
+pub(crate) fn warn(text: impl std::fmt::Display) {
+    eprintln!("{}", visible(&text.to_string()));
+}
+
+/// A text with its control characters as JSON writes them, except for line ends and tabs: what a program
+/// printed must not move the cursor, retitle the window or turn the direction of writing.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    let is_control = |c: char| {
+        c.is_control() && !matches!(c, '\n' | '\t')
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(is_control) {
+        return Cow::Borrowed(text);
+    }
+    let shown = |c: char| match is_control(c) {
+        true => format!("\\u{:04x}", u32::from(c)),
+        false => c.to_string(),
+    };
+    Cow::Owned(text.chars().map(shown).collect())
 }
 
 /// Prints a value as JSON.
@@ -57,7 +81,15 @@ pub(crate) fn short(x: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::short;
+    use super::{short, visible};
+
+    #[test]
+    fn control_characters_are_shown_and_json_stays_json() {
+        let text = "a\u{1b}[2J\u{7f}\u{9b}31m\u{202e}\r\n\tβ";
+        assert_eq!(visible(text), "a\\u001b[2J\\u007f\\u009b31m\\u202e\\u000d\n\tβ");
+        let json = serde_json::to_string_pretty(&[text]).unwrap();
+        assert_eq!(serde_json::from_str::<[String; 1]>(&visible(&json)).unwrap(), [text]);
+    }
 
     #[test]
     fn numbers_have_about_four_digits() {

@@ -5,8 +5,9 @@ use crate::extract::Finder;
 use crate::plan::Plan;
 use crate::process::Invocation;
 use crate::settings::value::serialized_as_text;
-use crate::text::{Context, Slot, Text, Unknown, command_line, plain, shell_quoted};
-use racecars::{Space, Values};
+use crate::shell::{self, command_line};
+use crate::text::{Context, Slot, Text, Unknown, plain};
+use racecars::{Domain, Space, Values};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -148,7 +149,10 @@ impl Recipe {
             ));
         }
         let parse = |text: &str, place: &str| Text::parse(text, &space, Unknown::Refuse, place);
-        let words = split(&plan.command, plan.shell)?;
+        let words = match plan.shell {
+            true => vec![plan.command.join(" ")],
+            false => split(&plan.command)?,
+        };
         let arguments =
             words.iter().map(|word| parse(word, "the command")).collect::<Result<Vec<_>>>()?;
         let mut environment = Vec::new();
@@ -188,7 +192,28 @@ impl Recipe {
             templates,
         };
         recipe.check_reached()?;
+        if recipe.shell {
+            shell::check(&recipe.arguments[0], |slot| recipe.is_plain(slot))?;
+        }
         Ok(recipe)
+    }
+
+    /// Whether a shell takes all values of a placeholder as they are, with and without quotes.
+    fn is_plain(&self, slot: &Slot) -> bool {
+        let is_plain = |path: &Path| shell::is_plain(&path.display().to_string());
+        match slot {
+            Slot::Parameter(entry) | Slot::Element(entry, _) | Slot::Spread(entry) => {
+                match self.space.entries()[*entry].domain() {
+                    Domain::Levels(values) | Domain::Categorical(values) => {
+                        values.iter().all(|value| shell::is_plain(&value.to_string()))
+                    }
+                    _ => true,
+                }
+            }
+            Slot::Trial | Slot::Seed => true,
+            Slot::Dir => is_plain(&self.study),
+            Slot::Base => is_plain(&self.base),
+        }
     }
 
     /// A parameter that does not reach the program is a mistake.
@@ -296,14 +321,14 @@ impl Recipe {
             let is_here = std::env::current_dir().is_ok_and(|here| here == self.base);
             if self.runs_in_folder || !is_here {
                 let folder = if self.runs_in_folder { &folder } else { &self.base };
-                line += &format!("cd {} && ", shell_quoted(folder.display().to_string()));
+                line += &format!("cd {} && ", shell::quoted(folder.display().to_string()));
             }
             if self.stdin {
                 let json = self.json(task.point);
-                line += &format!("echo {} | ", shell_quoted(json.trim_end().to_string()));
+                line += &format!("echo {} | ", shell::quoted(json.trim_end().to_string()));
             }
             for (name, value) in self.variables(context) {
-                line += &format!("{name}={} ", shell_quoted(value));
+                line += &format!("{name}={} ", shell::quoted(value));
             }
             let mut words = self.words(context);
             if self.runs_in_folder
@@ -344,9 +369,8 @@ impl Recipe {
 
     fn words(&self, context: &Context<'_>) -> Vec<String> {
         if self.shell {
-            let words: Vec<String> =
-                self.arguments.iter().map(|word| word.fill(context, shell_quoted)).collect();
-            return vec!["sh".to_string(), "-c".to_string(), words.join(" ")];
+            let script = self.arguments[0].fill(context, shell::quoted_value);
+            return vec!["sh".to_string(), "-c".to_string(), script];
         }
         let mut words = Vec::with_capacity(self.arguments.len());
         for argument in &self.arguments {
@@ -410,9 +434,9 @@ pub(crate) fn remove(folder: &Path) -> io::Result<()> {
 
 /// The words of a command. One given as a single text is split at blanks, which is only right where
 /// there is nothing that a shell would have to look at.
-fn split(command: &[String], shell: bool) -> Result<Vec<String>> {
+fn split(command: &[String]) -> Result<Vec<String>> {
     match command {
-        [text] if !shell && text.contains(char::is_whitespace) => {
+        [text] if text.contains(char::is_whitespace) => {
             if text.contains(['\'', '"', '|', '<', '>', '&', ';', '$', '`', '\\', '*', '(']) {
                 return Err(Error::setting(format!(
                     "the command `{text}` is one text with shell characters in it; give it as a list \
@@ -480,6 +504,8 @@ mod tests {
     fn a_shell_gets_quoted_values() {
         let run = prepare("shell = true\ncommand = 'echo {x} {w} {m} | tail'");
         assert_eq!(run.arguments, ["sh", "-c", "echo 2.5 0,1 'a b' | tail"]);
+        let error = error("shell = true\ncommand = 'echo {x} {w} \"{m}\"'");
+        assert!(error.contains("stands inside quotes"), "{error}");
     }
 
     #[test]

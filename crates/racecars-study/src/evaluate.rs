@@ -1,20 +1,31 @@
 //! One evaluation from start to end: prepare, run, find the value, try again, repeat.
 
 use crate::command::{Recipe, Task, remove};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::extract::Finder;
 use crate::noise::aggregated;
 use crate::outcome::{self, FailureKind, Outcome};
 use crate::plan::{Keep, Plan};
-use crate::process::{self, Ending, Finished, Invocation, Limits};
-use crate::text::{Text, command_line};
+use crate::process::{self, Captured, Ending, Finished, Invocation, Limits};
+use crate::queue::Queue;
+use crate::room::Room;
+use crate::shell::command_line;
+use crate::text::Text;
 use crate::units::{Memory, Time};
 use racecars::random::Random;
+use std::cell::Cell;
+use std::io;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// How much of standard error the journal keeps of a failure.
 const STDERR_SHOWN: usize = 2000;
+/// How much of standard output the message about a first failure shows.
+const STDOUT_SHOWN: usize = 500;
+/// How often the time of a program is taken that was paused each time.
+const MAX_SPOILED: u32 = 5;
 /// Repetitions of a trial have seeds of their own; the numbers of confirming ones begin here.
 pub(crate) const CONFIRMING: u64 = 1 << 16;
 
@@ -26,6 +37,28 @@ pub(crate) struct Evaluator {
     objective: Finder,
     constraints: Vec<Finder>,
     limits: Limits,
+    room: Arc<Room>,
+    notices: Arc<Queue<String>>,
+}
+
+/// When evaluations are to stop.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stop<'a> {
+    /// At once.
+    pub(crate) now: &'a AtomicBool,
+    /// After what runs.
+    pub(crate) finish: &'a AtomicBool,
+    /// After what runs then.
+    pub(crate) deadline: Option<Instant>,
+}
+
+impl Stop<'_> {
+    /// Whether nothing more is to be started.
+    pub(crate) fn is_due(self) -> bool {
+        self.finish.load(Ordering::Acquire)
+            || self.now.load(Ordering::Acquire)
+            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
 }
 
 /// Why an evaluation has no result.
@@ -33,7 +66,8 @@ pub(crate) struct Evaluator {
 pub(crate) enum Halt {
     /// It was stopped on request.
     Stopped,
-    /// Its folder could not be made, as on a full disk: nothing that the point is to blame for.
+    /// Its folder could not be made, as on a full disk, or the host has no room for a program: nothing
+    /// that the point is to blame for.
     System(Error),
 }
 
@@ -50,6 +84,8 @@ pub(crate) struct Measurement {
     pub(crate) values: Vec<f64>,
     /// Of a failure: the end of standard error.
     pub(crate) stderr: Option<String>,
+    /// Of a failure: the end of standard output.
+    pub(crate) stdout: Option<String>,
 }
 
 /// One run of the program outside of a study, with all there is to see of it.
@@ -81,7 +117,15 @@ impl Evaluator {
             time: plan.timeout.map(Time::duration),
             memory: plan.memory.map(Memory::bytes),
         };
-        Ok(Evaluator { plan: plan.clone(), recipe, objective, constraints, limits })
+        let notices = Arc::new(Queue::new());
+        let room = Arc::new(Room::new(plan.jobs, notices.clone()));
+        let plan = plan.clone();
+        Ok(Evaluator { plan, recipe, objective, constraints, limits, room, notices })
+    }
+
+    /// What the user should know of, once.
+    pub(crate) fn notice(&self) -> Option<String> {
+        self.notices.pop_within(Duration::ZERO)
     }
 
     pub(crate) fn recipe(&self) -> &Recipe {
@@ -98,7 +142,7 @@ impl Evaluator {
         &self,
         trial: u64,
         point: &[f64],
-        stop: &AtomicBool,
+        stop: Stop<'_>,
     ) -> Result<Measurement, Halt> {
         self.evaluate(trial, point, 0, self.plan.repeat, stop)
     }
@@ -109,7 +153,7 @@ impl Evaluator {
         trial: u64,
         point: &[f64],
         count: u64,
-        stop: &AtomicBool,
+        stop: Stop<'_>,
     ) -> Result<Measurement, Halt> {
         self.evaluate(trial, point, CONFIRMING + count, 1, stop)
     }
@@ -120,7 +164,7 @@ impl Evaluator {
         point: &[f64],
         first: u64,
         repeat: u32,
-        stop: &AtomicBool,
+        stop: Stop<'_>,
     ) -> Result<Measurement, Halt> {
         let mut measurement = Measurement {
             outcome: Outcome::failure(FailureKind::NotStarted, "not run"),
@@ -128,6 +172,7 @@ impl Evaluator {
             seconds: 0.0,
             values: Vec::new(),
             stderr: None,
+            stdout: None,
         };
         let (mut values, mut violations) = (Vec::new(), Vec::new());
         for repetition in 0..u64::from(repeat) {
@@ -141,7 +186,7 @@ impl Evaluator {
             let (value, violation) = loop {
                 tries += 1;
                 measurement.attempts += 1;
-                let (finished, outcome) = self.run(task, stop).map_err(Halt::System)?;
+                let (finished, outcome) = self.run(task, stop)?;
                 measurement.seconds += finished.elapsed.as_secs_f64();
                 if finished.ending == Ending::Stopped {
                     self.tidy(task, false);
@@ -152,10 +197,16 @@ impl Evaluator {
                     Outcome::Value(value) => break (Some(value), 0.0),
                     Outcome::Infeasible { violation, value } => break (value, violation),
                     Outcome::Failed(failure)
-                        if tries <= self.plan.retries && failure.kind.is_retryable() => {}
+                        if tries <= self.plan.retries && failure.kind.is_retryable() =>
+                    {
+                        if stop.is_due() {
+                            return Err(Halt::Stopped);
+                        }
+                    }
                     Outcome::Failed(_) => {
                         measurement.outcome = outcome;
-                        measurement.stderr = Some(end_of(&finished.stderr));
+                        measurement.stderr = Some(end_of(&finished.stderr.text, STDERR_SHOWN));
+                        measurement.stdout = Some(end_of(&finished.stdout.text, STDOUT_SHOWN));
                         return Ok(measurement);
                     }
                 }
@@ -179,8 +230,14 @@ impl Evaluator {
     /// One run with everything that there is to see of it.
     pub(crate) fn dry_run(&self, point: &[f64], stop: &AtomicBool) -> Result<DryRun> {
         let task = Task { trial: 0, seed: self.seed(0, 0), point, folder: "check" };
-        let invocation = self.prepare(task)?;
-        let (finished, outcome) = self.judge(task, &invocation, stop);
+        let when = Stop { now: stop, finish: stop, deadline: None };
+        let ran = self.room.run(|| when.is_due(), || self.attempt(task, stop));
+        let (invocation, finished, outcome) = ran.map_err(|halt| match halt {
+            Halt::Stopped => {
+                Error::new(ErrorKind::System, "stopped before the program was started")
+            }
+            Halt::System(error) => error,
+        })?;
         self.tidy(task, outcome.is_failure());
         Ok(DryRun {
             command: command_line(&invocation.arguments),
@@ -192,36 +249,73 @@ impl Evaluator {
         })
     }
 
-    fn run(&self, task: Task<'_>, stop: &AtomicBool) -> Result<(Finished, Outcome)> {
-        let invocation = self.prepare(task)?;
-        Ok(self.judge(task, &invocation, stop))
+    /// One run; again if it was paused and its time counts.
+    fn run(&self, task: Task<'_>, stop: Stop<'_>) -> Result<(Finished, Outcome), Halt> {
+        let is_timed = self.objective.is_time() || self.constraints.iter().any(Finder::is_time);
+        let mut spoiled = 0;
+        loop {
+            let (_, finished, outcome) =
+                self.room.run(|| stop.is_due(), || self.attempt(task, stop.now))?;
+            if !is_timed || !finished.is_paused || outcome.is_failure() {
+                return Ok((finished, outcome));
+            }
+            spoiled += 1;
+            if spoiled == MAX_SPOILED {
+                let what =
+                    format!("the run time is not known: it was paused in each of {spoiled} runs");
+                return Ok((finished, Outcome::failure(FailureKind::Unparseable, what)));
+            }
+            let trial = task.trial;
+            self.notices.push(format!(
+                "trial {trial} was paused, so that its run time is not known; it is run again"
+            ));
+            if stop.is_due() {
+                return Err(Halt::Stopped);
+            }
+        }
     }
 
-    fn prepare(&self, task: Task<'_>) -> Result<Invocation> {
-        self.recipe.prepare(task).map_err(|error| {
-            Error::system("make the evaluation's folder", &self.recipe.folder(task.folder), error)
-        })
+    /// Prepares and runs the program once. The error is the system's: a shortage, or a full disk.
+    fn attempt(
+        &self,
+        task: Task<'_>,
+        stop: &AtomicBool,
+    ) -> io::Result<(Invocation, Finished, Outcome)> {
+        let invocation = self.recipe.prepare(task).map_err(|error| {
+            if process::is_shortage(&error) {
+                return error;
+            }
+            let folder = self.recipe.folder(task.folder);
+            io::Error::other(Error::system("make the evaluation's folder", &folder, error))
+        })?;
+        let finished = process::run(&invocation, self.limits, stop)?;
+        let outcome = match outcome::of_ending(&finished.ending) {
+            Some(outcome) => outcome,
+            None => self.find(task, &finished)?.unwrap_or_else(|failure| failure),
+        };
+        Ok((invocation, finished, outcome))
+    }
+
+    /// The outcome of a run that ended well.
+    fn find(&self, task: Task<'_>, finished: &Finished) -> io::Result<Result<Outcome, Outcome>> {
+        let shortage = Cell::new(None);
+        let read = |path: &Text| -> Result<Captured, String> {
+            let path = self.recipe.path(task, path);
+            process::read_file(&path).map_err(|error| {
+                let what = format!("cannot read {}: {error}", path.display());
+                shortage.set(Some(error).filter(process::is_shortage));
+                what
+            })
+        };
+        let outcome = self.judge(finished, &read);
+        shortage.take().map_or(Ok(outcome), Err)
     }
 
     fn judge(
         &self,
-        task: Task<'_>,
-        invocation: &Invocation,
-        stop: &AtomicBool,
-    ) -> (Finished, Outcome) {
-        let finished = process::run(invocation, self.limits, stop);
-        let outcome = outcome::of_ending(&finished.ending)
-            .unwrap_or_else(|| self.find(task, &finished).unwrap_or_else(|failure| failure));
-        (finished, outcome)
-    }
-
-    /// The outcome of a run that ended well.
-    fn find(&self, task: Task<'_>, finished: &Finished) -> Result<Outcome, Outcome> {
-        let read = |path: &Text| {
-            let path = self.recipe.path(task, path);
-            std::fs::read_to_string(&path)
-                .map_err(|error| format!("cannot read {}: {error}", path.display()))
-        };
+        finished: &Finished,
+        read: &dyn Fn(&Text) -> Result<Captured, String>,
+    ) -> Result<Outcome, Outcome> {
         let mut violation = 0.0;
         for constraint in &self.constraints {
             violation += constraint.value(finished, read)?.max(0.0);
@@ -248,9 +342,9 @@ impl Evaluator {
 }
 
 /// The end of a text, cut at a line where that is near.
-fn end_of(text: &str) -> String {
+fn end_of(text: &str, most: usize) -> String {
     let text = text.trim_end();
-    let from = text.len().saturating_sub(STDERR_SHOWN);
+    let from = text.len().saturating_sub(most);
     let from = (from..text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(0);
     match text[from..].split_once('\n') {
         Some((_, rest)) if from > 0 && !rest.is_empty() => rest.to_string(),

@@ -1,12 +1,16 @@
 //! Finding the value in what a program left: its output, a file, or the time that it took.
 
+mod json;
+mod number;
+
 use crate::error::{Error, Result};
 use crate::outcome::{FailureKind, Outcome};
-use crate::process::Finished;
+use crate::process::{Captured, Finished};
 use crate::settings::value::serialized_as_text;
 use crate::text::{Text, Unknown};
 use racecars::Space;
 use regex_lite::Regex;
+use serde_json::Value;
 use std::fmt;
 use std::str::FromStr;
 
@@ -15,13 +19,30 @@ use std::str::FromStr;
 /// | text | meaning |
 /// |---|---|
 /// | `last` | the last number on the last line of standard output that is not empty |
-/// | `json:a.b[2]` | a number in JSON on standard output (all of it, or its last line) |
+/// | `json:a.b[2]` | a number in the last complete JSON object or array on standard output that has this path |
 /// | `regex:loss=(\S+)` | the last match on standard output: its first group, or all of it |
 /// | `time` | the run time in seconds |
 /// | `stderr`, `stderr:json:..`, `stderr:regex:..` | the same on standard error |
 /// | `file:out.txt`, `file:out.json:json:..`, `file:out.log:regex:..` | the same in a file |
 ///
+/// Paths take `[-1]`, the last element, and `["a.b"]`, a key with dots. JSON may stand among other output,
+/// take several lines, and have NaN and Infinity in it. Of equal keys in one object the last counts.
+///
 /// In regular expressions `\d`, `\s` and `\w` stand for ASCII characters.
+///
+/// # What is a number
+///
+/// | text | read as |
+/// |---|---|
+/// | `0.25`, `-3`, `.5`, `7.`, `1e-3` | as they are |
+/// | `0.15D+04`, `1d-3` | with Fortran's exponents |
+/// | a minus of Unicode, `−2` | -2 |
+/// | `0.25,` `(0.25)` `"0.25"` `0.25.` `12%` | without what is around it |
+/// | `loss=0.25`, `loss: 0.25`, `tensor(0.25)`, `0.1;0.2`, `[0.1, 0.2]` | the last number |
+/// | colours and other terminal sequences | nothing |
+/// | `nan`, `inf`, `1.#QNAN` | not a finite number: a failure |
+/// | `v2`, `x_3`, `model-3.pt` | words |
+/// | `1,5`, `1,234.5`, `1 000`, `1_000`, `1'000`, `0x1F`, `1.2.3`, `12ms`, `3/10`, `0.25±0.01`, `- 5`, `loss:3`, `None` | not clearly one number: a failure |
 ///
 /// ```
 /// use racecars_study::Source;
@@ -52,7 +73,7 @@ enum Place {
 #[derive(Debug, Clone)]
 enum How {
     LastNumber,
-    Json(String, Vec<Step>),
+    Json(String, json::Path),
     Regex(Regex),
 }
 
@@ -65,13 +86,6 @@ impl PartialEq for How {
             _ => false,
         }
     }
-}
-
-/// A step of a JSON path.
-#[derive(Debug, Clone, PartialEq)]
-enum Step {
-    Key(String),
-    Index(usize),
 }
 
 /// The last number of standard output.
@@ -108,7 +122,7 @@ impl FromStr for Source {
         };
         let how = match how.split_once(':') {
             None if how.is_empty() => How::LastNumber,
-            Some(("json", path)) => How::Json(path.to_string(), json_path(path)?),
+            Some(("json", path)) => How::Json(path.to_string(), json::Path::parse(path)?),
             Some(("regex", regex)) => How::Regex(Regex::new(regex).map_err(|error| {
                 Error::setting(format!("`{regex}` is not a regular expression: {error}"))
             })?),
@@ -173,21 +187,25 @@ impl Finder {
     pub(crate) fn value(
         &self,
         finished: &Finished,
-        read: impl Fn(&Text) -> Result<String, String>,
+        read: impl Fn(&Text) -> Result<Captured, String>,
     ) -> Result<f64, Outcome> {
         let unparseable = |what: String| Outcome::failure(FailureKind::Unparseable, what);
         let value = match &self.source.0 {
             Kind::Time => finished.elapsed.as_secs_f64(),
             Kind::Text { place, how } => {
+                let content;
                 let (name, content) = match (place, &self.file) {
-                    (Place::Stderr, _) => ("standard error", finished.stderr.as_str().into()),
+                    (Place::Stderr, _) => ("standard error", &finished.stderr),
                     (Place::File(_), Some(file)) => {
-                        let content = read(file).map_err(unparseable)?;
-                        ("the result file", std::borrow::Cow::Owned(content))
+                        content = read(file).map_err(unparseable)?;
+                        ("the result file", &content)
                     }
-                    _ => ("standard output", finished.stdout.as_str().into()),
+                    _ => ("standard output", &finished.stdout),
                 };
-                how.find(&content).map_err(|what| unparseable(format!("{what} in {name}")))?
+                how.find(&number::without_escapes(&content.text), name).map_err(|what| {
+                    let cut = if content.is_cut { ", of which only the end is kept" } else { "" };
+                    unparseable(format!("{what}{cut}"))
+                })?
             }
         };
         if value.is_finite() {
@@ -198,150 +216,63 @@ impl Finder {
             format!("the value is {value}, not a finite number"),
         ))
     }
+
+    /// Whether this is the run time.
+    pub(crate) fn is_time(&self) -> bool {
+        self.source.0 == Kind::Time
+    }
 }
 
 impl How {
-    fn find(&self, content: &str) -> Result<f64, String> {
+    /// The value in a text that errors call `name`, without terminal sequences.
+    fn find(&self, text: &str, name: &str) -> Result<f64, String> {
+        let line = text.lines().rev().find(|line| !line.trim().is_empty());
+        let line = line.ok_or_else(|| format!("nothing in {name}"))?;
+        let last_line = || format!("the last line `{}` of {name}", end_of(line));
         match self {
             How::LastNumber => {
-                let line = content.lines().rev().find(|line| !line.trim().is_empty());
-                let line = line.ok_or("nothing")?;
-                let wrong = || format!("no number on the last line `{}`", shortened(line));
-                last_number(line).ok_or_else(wrong)
+                let unclear = |what| {
+                    let where_ = last_line();
+                    format!(
+                        "`{}` is not clearly one number; print the value like 1234.5 or 1.2e-3, or \
+                         name it with json:PATH or regex:RE. It is on {where_}",
+                        end_of(what)
+                    )
+                };
+                let none = || format!("no number on {}", last_line());
+                number::last(line).map_err(unclear)?.ok_or_else(none)
             }
             How::Json(path, steps) => {
-                let parsed = serde_json::from_str(content).or_else(|error| {
-                    let last = content.lines().rev().find(|line| !line.trim().is_empty());
-                    last.map_or(Err(error), serde_json::from_str)
-                });
-                let json: serde_json::Value =
-                    parsed.map_err(|error| format!("no JSON ({error})"))?;
-                let found = steps.iter().try_fold(&json, |json, step| match step {
-                    Step::Key(key) => json.get(key),
-                    Step::Index(index) => json.get(index),
-                });
-                match found {
-                    None => Err(format!("no `{path}`")),
-                    Some(serde_json::Value::Number(number)) => {
-                        number.as_f64().ok_or_else(|| format!("no number at `{path}`"))
-                    }
-                    // JSON has no NaN, so programs write it as a string.
-                    Some(serde_json::Value::String(text)) => {
-                        let wrong = |_| format!("`{}`, not a number, at `{path}`", shortened(text));
-                        text.trim().parse().map_err(wrong)
-                    }
-                    Some(other) => {
-                        let other = other.to_string();
-                        Err(format!("`{}`, not a number, at `{path}`", shortened(&other)))
-                    }
+                let none = || format!("no JSON with `{path}` before {}", last_line());
+                let wrong = |what| format!("{what}, before {}", last_line());
+                match steps.last_in(text).map_err(wrong)?.ok_or_else(none)? {
+                    Value::String(text) => number::one(&text).ok_or(Value::String(text)),
+                    other => Err(other),
                 }
+                .map_err(|other| {
+                    let other = other.as_str().map_or_else(|| other.to_string(), str::to_string);
+                    format!("`{}`, not clearly one number, at `{path}` in {name}", end_of(&other))
+                })
             }
             How::Regex(regex) => {
-                let wrong = || format!("no match of `{regex}`");
-                let found = regex.captures_iter(content).last().ok_or_else(wrong)?;
+                let none = || format!("no match of `{regex}` before {}", last_line());
+                let found = regex.captures_iter(text).last().ok_or_else(none)?;
                 let text = found.get(1).or(found.get(0)).map_or("", |group| group.as_str());
-                let wrong =
-                    |_| format!("`{}`, not a number, as a match of `{regex}`", shortened(text));
-                text.trim().parse().map_err(wrong)
+                let wrong = || {
+                    let text = end_of(text);
+                    format!("`{text}`, not clearly one number, as a match of `{regex}` in {name}")
+                };
+                number::one(text).ok_or_else(wrong)
             }
         }
     }
 }
 
-/// Reads a path like `a.b[2].c`; a `$.` in front is allowed.
-fn json_path(text: &str) -> Result<Vec<Step>> {
-    let wrong = || {
-        Error::setting(format!(
-            "`{text}` is not a JSON path such as loss, results.loss or runs[0].loss"
-        ))
-    };
-    let mut steps = Vec::new();
-    let text = text.strip_prefix('$').unwrap_or(text);
-    let text = text.strip_prefix('.').unwrap_or(text);
-    for part in text.split('.').filter(|_| !text.is_empty()) {
-        let (key, indices) = part.split_at(part.find('[').unwrap_or(part.len()));
-        if !key.is_empty() {
-            steps.push(Step::Key(key.to_string()));
-        } else if indices.is_empty() {
-            return Err(wrong());
-        }
-        let mut rest = indices;
-        while let Some(inner) = rest.strip_prefix('[') {
-            let (index, after) = inner.split_once(']').ok_or_else(wrong)?;
-            steps.push(Step::Index(index.parse().map_err(|_| wrong())?));
-            rest = after;
-        }
-        if !rest.is_empty() {
-            return Err(wrong());
-        }
-    }
-    Ok(steps)
-}
-
-/// The last number on a line. A number does not begin within a word, so that `v2` is none; `nan` and
-/// `inf` are numbers, so that they are noticed.
-pub(crate) fn last_number(line: &str) -> Option<f64> {
-    let bytes = line.as_bytes();
-    let mut last = None;
-    let mut at = 0;
-    while at < bytes.len() {
-        let before = at.checked_sub(1).map(|before| bytes[before]);
-        let is_fresh =
-            before.is_none_or(|b| !(b.is_ascii_alphanumeric() || b == b'_' || b == b'.'));
-        match is_fresh.then(|| number_at(&line.as_bytes()[at..])).flatten() {
-            Some((number, length)) => {
-                last = Some(number);
-                at += length;
-            }
-            None => at += 1,
-        }
-    }
-    last
-}
-
-/// The number that begins here, and its length.
-fn number_at(bytes: &[u8]) -> Option<(f64, usize)> {
-    let sign = usize::from(matches!(bytes.first(), Some(b'-' | b'+')));
-    let digits = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count();
-    for word in ["infinity", "inf", "nan"] {
-        let end = sign + word.len();
-        let is_whole = bytes.get(end).is_none_or(|b| !(b.is_ascii_alphanumeric() || *b == b'_'));
-        if is_whole && bytes.get(sign..end).is_some_and(|b| b.eq_ignore_ascii_case(word.as_bytes()))
-        {
-            return Some((parse(&bytes[..end])?, end));
-        }
-    }
-    let whole = digits(sign);
-    let mut end = sign + whole;
-    let mut fraction = 0;
-    if bytes.get(end) == Some(&b'.') {
-        fraction = digits(end + 1);
-        if whole + fraction > 0 {
-            end += 1 + fraction;
-        }
-    }
-    if whole + fraction == 0 {
-        return None;
-    }
-    if matches!(bytes.get(end), Some(b'e' | b'E')) {
-        let sign = usize::from(matches!(bytes.get(end + 1), Some(b'-' | b'+')));
-        let exponent = bytes.get(end + 1 + sign..).map_or(0, |_| digits(end + 1 + sign));
-        if exponent > 0 {
-            end += 1 + sign + exponent;
-        }
-    }
-    Some((parse(&bytes[..end])?, end))
-}
-
-fn parse(bytes: &[u8]) -> Option<f64> {
-    std::str::from_utf8(bytes).ok()?.parse().ok()
-}
-
-/// The beginning of a text that may be long.
-fn shortened(text: &str) -> String {
+/// The end of a text that may be long.
+fn end_of(text: &str) -> String {
     const SHOWN: usize = 80;
-    match text.char_indices().nth(SHOWN) {
-        Some((at, _)) => format!("{}...", &text[..at]),
+    match text.char_indices().rev().nth(SHOWN) {
+        Some((at, c)) => format!("...{}", &text[at + c.len_utf8()..]),
         None => text.to_string(),
     }
 }
@@ -356,59 +287,61 @@ mod tests {
         let space = Space::cube(1, 0.0, 1.0).unwrap();
         let finished = Finished {
             ending: Ending::Exit(0),
-            stdout: stdout.to_string(),
-            stderr: "on stderr 7\n".to_string(),
+            stdout: stdout.into(),
+            stderr: "on stderr 7\n".into(),
             elapsed: Duration::from_millis(1500),
+            is_paused: false,
         };
-        let file = |_: &Text| Ok(r#"{"loss": 0.125}"#.to_string());
+        let file = |_: &Text| Ok(r#"{"loss": 0.125}"#.into());
         Finder::new(&source.parse().unwrap(), &space).unwrap().value(&finished, file)
     }
 
     #[test]
     fn the_last_number_of_the_last_line() {
-        let cases = [
-            ("3\n", 3.0),
-            ("1\nloss: 0.25 (epoch 7) 0.5\n\n  \n", 0.5),
-            ("loss=-1.5e-3", -1.5e-3),
-            ("result: 12ms v2 x_3", 12.0),
-            ("a,b,.5", 0.5),
-            ("3-4", 4.0),
-            ("7.", 7.0),
-            ("1e5e", 1e5),
-            ("value 2e", 2.0),
-            ("größe 5 größer", 5.0),
-        ];
-        for (text, value) in cases {
-            assert_eq!(find("last", text), Ok(value), "{text}");
-        }
-        for (text, kind) in [
-            ("", FailureKind::Unparseable),
-            ("done.", FailureKind::Unparseable),
-            ("version v1.2.3", FailureKind::Unparseable),
-            ("loss nan", FailureKind::Nan),
-            ("loss -inf", FailureKind::Nan),
-            ("3 NaN", FailureKind::Nan),
-            ("nano info", FailureKind::Unparseable),
+        assert_eq!(find("last", "1\nloss: 0.25 (epoch 7) 0.5\n\n  \n\u{1b}[0m\n"), Ok(0.5));
+        for (text, kind, words) in [
+            ("", FailureKind::Unparseable, "nothing in standard output"),
+            ("1\ndone.", FailureKind::Unparseable, "no number on the last line `done.` of"),
+            ("a 1,5", FailureKind::Unparseable, "`1,5` is not clearly one number; print"),
+            (
+                "a 1,5",
+                FailureKind::Unparseable,
+                "json:PATH or regex:RE. It is on the last line `a 1,5`",
+            ),
+            ("loss nan", FailureKind::Nan, "the value is NaN"),
+            ("loss -inf", FailureKind::Nan, "the value is -inf"),
+            ("1e999", FailureKind::Nan, "the value is inf"),
         ] {
             let Err(Outcome::Failed(failure)) = find("last", text) else {
                 panic!("`{text}` gave a value")
             };
             assert_eq!(failure.kind, kind, "{text}");
+            assert!(failure.reason.contains(words), "{}", failure.reason);
         }
     }
 
     #[test]
     fn json_regex_files_and_time() {
-        let json = "log\n{\"a\": {\"b\": [1, 2.5]}, \"s\": \"nan\"}";
+        let json = "log\n{\"a\": {\"b\": [1, 2.5]}, \"s\": \"nan\", \"t\": NaN, \"u\": \"1,5\", \"v\": null}";
         assert_eq!(find("json:a.b[1]", json), Ok(2.5));
-        assert_eq!(find("json:$.a.b[0]", json), Ok(1.0));
-        assert_eq!(find("json:[1]", "[1,\n 2]"), Ok(2.0));
-        assert!(find("json:s", json).unwrap_err().to_string().contains("NaN"));
-        let missing = find("json:a.c", json).unwrap_err().to_string();
-        assert_eq!(missing, "failed: no `a.c` in standard output");
+        assert_eq!(find("json:$.a.b[-2]", json), Ok(1.0));
+        assert_eq!(find("json:", "log\n2.5"), Ok(2.5));
+        let error = |source, text| find(source, text).unwrap_err().to_string();
+        assert!(error("json:s", json).contains("the value is NaN"));
+        assert!(error("json:t", json).contains("the value is NaN"));
+        assert!(error("json:u", json).contains("`1,5`, not clearly one number, at `u`"));
+        assert!(error("json:v", json).contains("`null`, not clearly one number, at `v`"));
+        let missing = error("json:loss", "{\"los\": 1}\nsaved\n");
+        assert!(
+            missing.contains("no JSON with `loss` before the last line `saved` of standard"),
+            "{missing}"
+        );
         assert_eq!(find(r"regex:loss=(\S+)", "loss=1 loss=2\nend"), Ok(2.0));
+        assert_eq!(find(r"regex:loss=(\S+)", "loss=3, acc=1"), Ok(3.0));
+        assert_eq!(find(r"regex:loss=(\S+)", "loss=\u{1b}[1m3\u{1b}[0m;"), Ok(3.0));
         assert_eq!(find(r"regex:\d+", "a1 b22"), Ok(22.0));
-        assert!(find(r"regex:loss=(\S+)", "none").is_err());
+        assert!(error(r"regex:loss=(\S+)", "loss=1,5").contains("`1,5`, not clearly one number"));
+        assert!(error(r"regex:loss=(\S+)", "none").contains("no match of `loss="));
         assert_eq!(find("stderr", ""), Ok(7.0));
         assert_eq!(find("file:a.json:json:loss", ""), Ok(0.125));
         assert_eq!(find("file:a.json", ""), Ok(0.125));
@@ -421,6 +354,7 @@ mod tests {
             "last",
             "time",
             "json:a.b[2]",
+            "json:runs[-1][\"a.b\"]",
             "json:",
             r"regex:loss=(\S+)",
             "stderr",

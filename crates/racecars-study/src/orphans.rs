@@ -1,10 +1,17 @@
-//! Programs that a killed session left running. They carry the study's folder in their environment,
-//! and since the study's lock is ours, whoever started them is gone.
+//! Programs that are left running. Those of a killed session carry the study's folder in their
+//! environment, and since the study's lock is ours, whoever started them is gone. Those that leave the
+//! process group of their evaluation become this process's children, where it asks for that.
 
-use rustix::process::{Pid, Signal, getpgrp, kill_process_group};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpgrp, getpid, kill_process, kill_process_group,
+    set_child_subreaper, waitpid,
+};
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// Kills the process groups that earlier sessions of the study in `folder` left behind, and returns
 /// how many there were.
@@ -14,11 +21,7 @@ pub(crate) fn kill(folder: &Path) -> usize {
     let Ok(processes) = std::fs::read_dir("/proc") else { return 0 };
     let groups: BTreeSet<i32> = (processes.flatten())
         .filter(|process| process.file_name().as_bytes().iter().all(u8::is_ascii_digit))
-        .filter(|process| {
-            // Others' processes cannot be read, and are not ours to kill.
-            std::fs::read(process.path().join("environ"))
-                .is_ok_and(|all| all.split(|&byte| byte == 0).any(|variable| variable == mark))
-        })
+        .filter(|process| has_variable(&process.path(), &mark))
         .filter_map(|process| group_of(&process.path()))
         .collect();
     let own = getpgrp().as_raw_nonzero().get();
@@ -26,8 +29,96 @@ pub(crate) fn kill(folder: &Path) -> usize {
     others.filter(|&group| kill_process_group(group, Signal::KILL).is_ok()).count()
 }
 
+/// Whether a process was started with this variable. Others' processes cannot be read, and are not ours
+/// to kill.
+fn has_variable(process: &Path, variable: &[u8]) -> bool {
+    std::fs::read(process.join("environ"))
+        .is_ok_and(|all| all.split(|&byte| byte == 0).any(|other| other == variable))
+}
+
 fn group_of(process: &Path) -> Option<i32> {
     let stat = std::fs::read_to_string(process.join("stat")).ok()?;
     // After the name, which is in parentheses and may hold anything: state, parent, group, ...
     stat.rsplit_once(')')?.1.split_whitespace().nth(2)?.parse().ok()
+}
+
+/// A variable by which the processes of one run are known.
+#[derive(Debug)]
+pub(crate) struct Mark(u64);
+
+impl Mark {
+    pub(crate) const NAME: &str = "_RACECARS_RUN";
+
+    pub(crate) fn new() -> Mark {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Mark(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(crate) fn value(&self) -> String {
+        format!("{}-{}", std::process::id(), self.0)
+    }
+}
+
+static IS_OPEN: AtomicBool = AtomicBool::new(false);
+
+/// While this exists, processes that outlive an evaluation of this process become its children, also those
+/// that called `setsid`, and are killed when the evaluation has ended; what has lost its environment, when
+/// this is dropped. For programs whose main thread starts no processes of its own. Needs Linux with
+/// `/proc/PID/task/TID/children`; elsewhere it does nothing.
+#[derive(Debug)]
+pub struct Orphanage(());
+
+impl Orphanage {
+    /// Opens it.
+    pub fn open() -> Orphanage {
+        IS_OPEN.store(set_child_subreaper(Some(getpid())).is_ok(), Ordering::Release);
+        Orphanage(())
+    }
+}
+
+impl Drop for Orphanage {
+    fn drop(&mut self) {
+        end(None);
+        IS_OPEN.store(false, Ordering::Release);
+        let _ = set_child_subreaper(None);
+    }
+}
+
+/// Kills and reaps the orphans of a run, or all, and reaps others that have ended.
+pub(crate) fn end(mark: Option<&Mark>) {
+    /// Processes that fork on are killed again and again, for so long.
+    const ROUNDS: u32 = 1000;
+    /// So that no number is another process's by the time that it is used.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    if !IS_OPEN.load(Ordering::Acquire) {
+        return;
+    }
+    let _lock = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let variable = mark.map(|mark| format!("{}={}", Mark::NAME, mark.value()));
+    for _ in 0..ROUNDS {
+        let mut is_over = true;
+        for orphan in orphans() {
+            let path = format!("/proc/{}", orphan.as_raw_nonzero());
+            let is_meant = (variable.as_ref())
+                .is_none_or(|variable| has_variable(Path::new(&path), variable.as_bytes()));
+            if is_meant {
+                let _ = kill_process(orphan, Signal::KILL);
+            }
+            let _ = waitpid(Some(orphan), WaitOptions::NOHANG);
+            // Its own children are orphans once it has ended.
+            is_over &= !is_meant;
+        }
+        if is_over {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The children of the main thread: programs are started by others, or have been reaped.
+fn orphans() -> Vec<Pid> {
+    let process = std::process::id();
+    let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
+    let children = children.unwrap_or_default();
+    children.split_whitespace().filter_map(|child| Pid::from_raw(child.parse().ok()?)).collect()
 }

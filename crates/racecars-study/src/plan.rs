@@ -8,7 +8,7 @@ use crate::parameter::{self, Parameter};
 pub use crate::settings::Plan;
 use crate::settings::value::choices;
 use crate::settings::{Basis, Settings};
-use crate::text::command_line;
+use crate::shell::command_line;
 use racecars::{Budget, Space};
 use serde::de::{Deserialize, Deserializer};
 use std::path::{Path, PathBuf};

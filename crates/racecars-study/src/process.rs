@@ -1,14 +1,19 @@
 //! One run of an external program, in a process group of its own: its output is read as it comes, a
 //! time or memory limit ends the whole group, and nothing of the group is left behind.
 
+use crate::orphans::{self, Mark};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{OFlags, fcntl_setfl};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::fs::{Mode, OFlags, fcntl_setfl};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
+};
 use serde::{Deserialize, Serialize};
-use std::io::{self, ErrorKind, Read, Write};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,6 +22,8 @@ use std::time::{Duration, Instant};
 const STDOUT_KEPT: usize = 1 << 20;
 /// How much of standard error is kept: its end.
 const STDERR_KEPT: usize = 1 << 14;
+/// How much of a result file is read: its end.
+const FILE_KEPT: usize = 1 << 24;
 /// The time between asking a group to end and killing it.
 const GRACE: Duration = Duration::from_secs(2);
 /// How often a run looks at its memory, and at whether it is to stop.
@@ -24,6 +31,8 @@ const WATCH: Duration = Duration::from_millis(50);
 /// How long a run is left alone at first. A program that ends sooner wakes its watcher once, at its
 /// end; one that prints more than a pipe holds waits so long, once.
 const GLANCE: Duration = Duration::from_millis(4);
+/// A watcher that wakes so much later than it wanted was paused, by Ctrl-Z say.
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// A program to run.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -70,33 +79,87 @@ pub enum Ending {
 pub struct Finished {
     /// How it ended.
     pub ending: Ending,
-    /// The end of its standard output.
-    pub stdout: String,
-    /// The end of its standard error.
-    pub stderr: String,
+    /// Its standard output.
+    pub stdout: Captured,
+    /// Its standard error.
+    pub stderr: Captured,
     /// The time from start to end.
     pub elapsed: Duration,
+    /// Whether it, or this process, was paused meanwhile, so that `elapsed` says little. Pauses of less
+    /// than 250 ms may go unnoticed.
+    pub is_paused: bool,
 }
 
-/// Runs a program to its end. When `stop` becomes true, the run is ended at once.
-pub fn run(invocation: &Invocation, limits: Limits, stop: &AtomicBool) -> Finished {
+/// What a program wrote, or its end.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Captured {
+    /// The text.
+    pub text: String,
+    /// Whether there was more before it.
+    pub is_cut: bool,
+}
+
+#[cfg(test)]
+impl From<&str> for Captured {
+    fn from(text: &str) -> Self {
+        Captured { text: text.to_string(), is_cut: false }
+    }
+}
+
+/// Runs a program to its end. When `stop` becomes true, the run is ended at once. The error is the host's
+/// [shortage](is_shortage), for which the program is not to blame.
+pub fn run(invocation: &Invocation, limits: Limits, stop: &AtomicBool) -> io::Result<Finished> {
     let start = Instant::now();
     let mut running = match Running::start(invocation) {
         Ok(running) => running,
+        Err(error) if is_shortage(&error) => return Err(error),
         Err(error) => {
             let program = invocation.arguments.first().map_or("", String::as_str);
-            return Finished {
+            return Ok(Finished {
                 ending: Ending::NotStarted(format!("`{program}`: {error}")),
-                stdout: String::new(),
-                stderr: String::new(),
+                stdout: Captured::default(),
+                stderr: Captured::default(),
                 elapsed: start.elapsed(),
-            };
+                is_paused: false,
+            });
         }
     };
-    let ending = running.watch(start, limits, stop);
-    let elapsed = start.elapsed();
+    let (ending, elapsed) = running.watch(start, limits, stop);
     let ending = running.reap(ending);
-    Finished { ending, stdout: running.stdout.text(), stderr: running.stderr.text(), elapsed }
+    let Running { stdout, stderr, .. } = running;
+    let is_paused = !running.paused.is_zero() || running.is_continued;
+    Ok(Finished {
+        ending,
+        stdout: stdout.captured(),
+        stderr: stderr.captured(),
+        elapsed,
+        is_paused,
+    })
+}
+
+/// Whether the host is short of descriptors, processes or memory.
+pub fn is_shortage(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    errno.is_some_and(|errno| {
+        [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM].contains(&errno)
+    })
+}
+
+/// The end of a file that a program wrote. Only a regular file is read: others may have no end, or keep
+/// their reader waiting.
+pub(crate) fn read_file(path: &Path) -> io::Result<Captured> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut tail = Tail::new(FILE_KEPT);
+    let from = metadata.len().saturating_sub(FILE_KEPT as u64);
+    tail.is_cut = from > 0;
+    file.seek(SeekFrom::Start(from))?;
+    file.take(FILE_KEPT as u64).read_to_end(&mut tail.bytes)?;
+    Ok(tail.captured())
 }
 
 struct Running {
@@ -108,6 +171,11 @@ struct Running {
     written: usize,
     stdout: Tail,
     stderr: Tail,
+    mark: Mark,
+    /// For how long this thread was kept from watching.
+    paused: Duration,
+    /// Whether the child was stopped by a signal, and went on.
+    is_continued: bool,
 }
 
 impl Running {
@@ -116,8 +184,10 @@ impl Running {
             return Err(io::Error::new(ErrorKind::InvalidInput, "no program is given"));
         };
         let mut command = Command::new(program);
+        let mark = Mark::new();
         command
             .args(arguments)
+            .env(Mark::NAME, mark.value())
             .envs(invocation.environment.iter().map(|(name, value)| (name, value)))
             .stdin(if invocation.input.is_some() { Stdio::piped() } else { Stdio::null() })
             .stdout(Stdio::piped())
@@ -126,7 +196,7 @@ impl Running {
         if let Some(folder) = &invocation.folder {
             command.current_dir(folder);
         }
-        let child = spawn(&mut command)?;
+        let mut child = spawn(&mut command)?;
         if let Some(pipe) = &child.stdin {
             set_nonblocking(pipe)?;
         }
@@ -137,22 +207,55 @@ impl Running {
             set_nonblocking(pipe)?;
         }
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let ended = group.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let ended = match group.map(|pid| (pid, pidfd_open(pid, PidfdFlags::empty()))) {
+            Some((_, Ok(ended))) => Some(ended),
+            Some((pid, Err(error))) if is_shortage(&error.into()) => {
+                let _ = kill_process_group(pid, Signal::KILL);
+                child.wait()?;
+                return Err(error.into());
+            }
+            _ => None,
+        };
         let input = invocation.input.clone().unwrap_or_default().into_bytes();
         let (stdout, stderr) = (Tail::new(STDOUT_KEPT), Tail::new(STDERR_KEPT));
-        Ok(Running { child, group, ended, input, written: 0, stdout, stderr })
+        Ok(Running {
+            child,
+            group,
+            ended,
+            input,
+            written: 0,
+            stdout,
+            stderr,
+            mark,
+            paused: Duration::ZERO,
+            is_continued: false,
+        })
     }
 
-    /// Feeds and reads the child until it ends; `Some` is why it was made to.
-    fn watch(&mut self, start: Instant, limits: Limits, stop: &AtomicBool) -> Option<Ending> {
+    /// Feeds and reads the child until it ends; `Some` is why it was made to. Also the time that it took.
+    fn watch(
+        &mut self,
+        start: Instant,
+        limits: Limits,
+        stop: &AtomicBool,
+    ) -> (Option<Ending>, Duration) {
         let mut why: Option<(Ending, Instant)> = None;
         let mut is_killed = false;
         let mut looked = start;
         self.feed();
-        let mut has_ended = self.has_ended(limits.time.map_or(GLANCE, |limit| limit.min(GLANCE)));
+        let glance = limits.time.map_or(GLANCE, |limit| limit.min(GLANCE));
+        // Reckoned from the start: it may run before this thread does again.
+        let mut due = start + glance;
+        let mut has_ended = self.has_ended(glance);
         loop {
-            if has_ended || self.has_ended(Duration::ZERO) {
-                return why.map(|(ending, _)| ending);
+            // One look at the clock for all, so that no pause falls between two of them.
+            let now = Instant::now();
+            let late = now.saturating_duration_since(due);
+            if late >= PAUSE {
+                self.paused += late;
+            }
+            if has_ended {
+                return (why.map(|(ending, _)| ending), now - start);
             }
             if let Some((_, since)) = &why {
                 let is_impatient = stop.load(Ordering::Relaxed) || since.elapsed() >= GRACE;
@@ -165,6 +268,7 @@ impl Running {
                 let is_due = looked.elapsed() >= WATCH / 2;
                 if is_due {
                     looked = Instant::now();
+                    self.is_continued |= self.has_gone_on();
                 }
                 why = (self.overstep(start, limits, is_due, stop))
                     .map(|ending| (ending, Instant::now()));
@@ -178,11 +282,25 @@ impl Running {
                 }
             }
             let left = match (&why, limits.time) {
-                (None, Some(limit)) => limit.saturating_sub(start.elapsed()),
+                (None, Some(limit)) => limit.saturating_sub(self.watched(start)),
                 _ => WATCH,
             };
-            has_ended = self.wait(left.clamp(Duration::from_millis(1), WATCH));
+            let left = left.clamp(Duration::from_millis(1), WATCH);
+            due = now + left;
+            has_ended = self.wait(left);
         }
+    }
+
+    /// The time since `start` without that in which this thread was paused. A program may have been
+    /// paused with it, so that only this counts against its limit.
+    fn watched(&self, start: Instant) -> Duration {
+        start.elapsed().saturating_sub(self.paused)
+    }
+
+    /// Whether the child was stopped and goes on since the last look.
+    fn has_gone_on(&self) -> bool {
+        let options = WaitIdOptions::CONTINUED | WaitIdOptions::NOHANG;
+        (self.group).is_some_and(|child| matches!(waitid(WaitId::Pid(child), options), Ok(Some(_))))
     }
 
     /// Whether a limit is overstepped, or the run is to stop.
@@ -196,7 +314,7 @@ impl Running {
         if stop.load(Ordering::Relaxed) {
             return Some(Ending::Stopped);
         }
-        if limits.time.is_some_and(|limit| start.elapsed() >= limit) {
+        if limits.time.is_some_and(|limit| self.watched(start) >= limit) {
             return Some(Ending::Timeout);
         }
         let (limit, group) = (limits.memory.filter(|_| looks_at_memory)?, self.group?);
@@ -228,7 +346,7 @@ impl Running {
         };
         self.feed();
         self.read();
-        has_ended
+        has_ended || (self.ended.is_none() && self.has_ended(Duration::ZERO))
     }
 
     /// Writes what standard input takes, and closes it at the end.
@@ -278,11 +396,12 @@ impl Running {
         }
     }
 
-    /// Reads what is left, kills what is left of the group, and reaps the child.
+    /// Reads what is left, kills what is left of the group, and reaps the child and its orphans.
     fn reap(&mut self, why: Option<Ending>) -> Ending {
         self.read();
         self.signal(Signal::KILL);
         let status = self.child.wait();
+        orphans::end(Some(&self.mark));
         match (why, status) {
             (Some(ending), _) => ending,
             (None, Err(error)) => Ending::NotStarted(error.to_string()),
@@ -333,11 +452,12 @@ fn memory_of_group(group: Pid) -> u64 {
 struct Tail {
     bytes: Vec<u8>,
     kept: usize,
+    is_cut: bool,
 }
 
 impl Tail {
     fn new(kept: usize) -> Self {
-        Tail { bytes: Vec::new(), kept }
+        Tail { bytes: Vec::new(), kept, is_cut: false }
     }
 
     /// Reads what there is, or a good part of a flood; false at the end of the stream.
@@ -350,6 +470,7 @@ impl Tail {
                     self.bytes.extend_from_slice(&buffer[..count]);
                     if self.bytes.len() > 2 * self.kept {
                         self.bytes.drain(..self.bytes.len() - self.kept);
+                        self.is_cut = true;
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -359,8 +480,15 @@ impl Tail {
         true
     }
 
-    fn text(&self) -> String {
+    fn captured(self) -> Captured {
         let from = self.bytes.len().saturating_sub(self.kept);
-        String::from_utf8_lossy(&self.bytes[from..]).into_owned()
+        let is_cut = self.is_cut || from > 0;
+        let mut kept = &self.bytes[from..];
+        if is_cut {
+            // What is left of the first word may look like a whole one.
+            let blank = kept.iter().position(u8::is_ascii_whitespace);
+            kept = &kept[blank.unwrap_or(kept.len())..];
+        }
+        Captured { text: String::from_utf8_lossy(kept).into_owned(), is_cut }
     }
 }

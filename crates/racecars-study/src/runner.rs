@@ -1,8 +1,8 @@
 //! One run of a study: this thread keeps the search and its journal, the workers run the program.
 
 use crate::command::Task;
-use crate::error::Result;
-use crate::evaluate::{Evaluator, Halt, Measurement};
+use crate::error::{Error, ErrorKind, Result};
+use crate::evaluate::{Evaluator, Halt, Measurement, Stop};
 use crate::journal::{Repeat, Tell};
 use crate::journaled::JournaledSearch;
 use crate::outcome::Outcome;
@@ -77,6 +77,8 @@ pub struct Status<'a> {
     pub latest: Option<(&'a Tell, bool)>,
     /// While leading points are evaluated again: how many of these evaluations are done, of how many.
     pub confirming: Option<(u64, u64)>,
+    /// Something that the user should know of, said once.
+    pub notice: Option<&'a str>,
 }
 
 /// Work for a worker.
@@ -110,11 +112,22 @@ pub(crate) fn run(
     let most = plan.budget.max(u64::from(plan.confirm) * plan.leaders as u64);
     let jobs = jobs.min(usize::try_from(most).unwrap_or(usize::MAX));
     let limit = plan.time_limit.map(Time::duration);
+    let deadline = limit.and_then(|limit| start.checked_add(limit));
+    let stop = Stop { now: &interrupt.now, finish: &interrupt.finish, deadline };
     let (to_workers, from_workers) = (Queue::new(), Queue::new());
     std::thread::scope(|scope| {
         for worker in 0..jobs {
-            let (jobs, done) = (&to_workers, &from_workers);
-            scope.spawn(move || work(worker, jobs, done, evaluator, interrupt));
+            let (queue, done) = (&to_workers, &from_workers);
+            let work = move || work(worker, queue, done, evaluator, stop);
+            if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, work) {
+                // The others wait for work, and this scope for them.
+                to_workers.close();
+                let message = format!(
+                    "cannot start thread {} of {jobs}, one for each of --jobs: {error}",
+                    worker + 1
+                );
+                return Err(Error::new(ErrorKind::System, message));
+            }
         }
         let mut runner = Runner {
             this_run: 0,
@@ -149,13 +162,13 @@ fn work(
     jobs: &Queue<Job>,
     done: &Queue<Done>,
     evaluator: &Evaluator,
-    interrupt: &Interrupt,
+    stop: Stop<'_>,
 ) {
     while let Some(job) = jobs.pop() {
         let result = match job.number {
-            _ if interrupt.is_requested() => Err(Halt::Stopped),
-            None => evaluator.trial(job.trial, &job.point, &interrupt.now),
-            Some(number) => evaluator.reevaluate(job.trial, &job.point, number, &interrupt.now),
+            _ if stop.finish.load(Ordering::Acquire) => Err(Halt::Stopped),
+            None => evaluator.trial(job.trial, &job.point, stop),
+            Some(number) => evaluator.reevaluate(job.trial, &job.point, number, stop),
         };
         done.push(Done { job, worker, result });
     }
@@ -293,7 +306,7 @@ impl Runner<'_> {
             Err(Halt::Stopped) => return Ok(None),
             Err(Halt::System(error)) => return Err(error),
         };
-        let Measurement { outcome, attempts, seconds, values, stderr } = measurement;
+        let Measurement { outcome, attempts, seconds, values, stderr, stdout } = measurement;
         if let Some(number) = job.number {
             let value = outcome.value();
             let (trial, at) = (job.trial, now());
@@ -302,7 +315,8 @@ impl Runner<'_> {
             return Ok(None);
         }
         if let (Outcome::Failed(failure), None) = (&outcome, &self.first_failure) {
-            self.first_failure = Some(self.describe(&job, &failure.reason, stderr.as_deref()));
+            let streams = [("output", stdout.as_deref()), ("error", stderr.as_deref())];
+            self.first_failure = Some(self.describe(&job, &failure.reason, streams));
         }
         let (trial, at) = (job.trial, now());
         let tell = Tell { trial, outcome, attempts, seconds, worker, values, at, stderr };
@@ -313,22 +327,24 @@ impl Runner<'_> {
         Ok(Some((tell, is_best)))
     }
 
-    fn describe(&self, job: &Job, detail: &str, stderr: Option<&str>) -> String {
+    fn describe(&self, job: &Job, detail: &str, streams: [(&str, Option<&str>); 2]) -> String {
         let Job { trial, point, .. } = job;
         let seed = self.evaluator.seed(*trial, 0);
         let task = Task { trial: *trial, seed, point, folder: "" };
         let command = self.evaluator.recipe().paste(task);
-        let stderr = match stderr.unwrap_or("").trim() {
-            "" => "it wrote nothing to standard error".to_string(),
-            text => format!("its standard error ends with:\n{text}"),
-        };
+        let streams = streams.map(|(name, text)| match text.unwrap_or("").trim() {
+            "" => format!("it wrote nothing to standard {name}"),
+            text => format!("its standard {name} ends with:\n{text}"),
+        });
         format!(
-            "the first evaluations all failed. The first of them: {detail}\n  {command}\n{stderr}"
+            "the first evaluations all failed. The first of them: {detail}\n  {command}\n{}",
+            streams.join("\n")
         )
     }
 
     fn show(&mut self, latest: Option<(Tell, bool)>, confirming: Option<(u64, u64)>) {
         let record = self.search.record();
+        let notice = self.evaluator.notice();
         let status = Status {
             evaluations: record.counts.told,
             budget: self.search.plan().budget,
@@ -341,6 +357,7 @@ impl Runner<'_> {
             elapsed: self.start.elapsed(),
             latest: latest.as_ref().map(|(tell, is_best)| (tell, *is_best)),
             confirming,
+            notice: notice.as_deref(),
         };
         (self.observe)(&status);
     }

@@ -62,15 +62,16 @@ settings! {
     jobs: usize = std::thread::available_parallelism().map_or(1, usize::from),
         jobs > 0 => "at least 1"; row("J").default("the number of cores").changes().always_written();
     /// Time limit of an evaluation: 60s, 500ms, 5m. Then its whole process group gets SIGTERM, and
-    /// two seconds later SIGKILL.
+    /// two seconds later SIGKILL. Time in which racecars is paused (Ctrl-Z) does not count.
     timeout: Option<Time> = None; row("TIME").changes();
     /// Number of times that a failed evaluation is tried again.
     retries: u32 = 0; row("K").changes();
     /// Limit on the resident memory of an evaluation's process group: 512M, 2G.
     memory: Option<Memory> = None; row("SIZE").changes();
-    /// Minimize this value. last: the last number on the last line of standard output; `json:a.b[0]`;
-    /// `regex:loss=(\S+)`; time: the run time; stderr; file:PATH; stderr and file:PATH may be followed by
-    /// :json:PATH or :regex:RE.
+    /// Minimize this value. last: the last number on the last line of standard output; `json:a.b[-1]` or
+    /// `json:["a.b"]`: in the last JSON that has this path; `regex:loss=(\S+)`; time: the run time; stderr;
+    /// file:PATH; stderr and file:PATH may be followed by :json:PATH or :regex:RE. What is not clearly one
+    /// number, such as 1,5, is a failure.
     minimize: Source; row("VALUE").bare("last").default("last");
     /// Maximize this value, found as with --minimize.
     maximize: Source; row("VALUE").bare("last").excludes("minimize");
@@ -82,7 +83,8 @@ settings! {
     stdin: bool = false; row("");
     /// Fill in {name} in this file for each evaluation, which runs in a folder of its own.
     templates: Vec<TemplateFile> = Vec::new(); row("FILE[=TARGET]").flag("template");
-    /// Run the command with `sh -c`; values are quoted.
+    /// Run the command with `sh -c`. Values are quoted, so {name} must not stand in quotes, unless all its
+    /// values are numbers or plain words.
     shell: bool = false; row("");
     /// Evaluate each point this many times.
     repeat: u32 = 1, repeat > 0 => "at least 1"; row("K");

@@ -14,9 +14,12 @@ pub(crate) struct Text {
     pieces: Vec<Piece>,
 }
 
+/// A part of a text.
 #[derive(Debug, Clone, PartialEq)]
-enum Piece {
+pub(crate) enum Piece {
+    /// Text to be taken as it is.
     Plain(String),
+    /// A placeholder.
     Slot(Slot),
 }
 
@@ -93,6 +96,11 @@ impl Text {
         Ok(Text { pieces })
     }
 
+    /// The parts.
+    pub(crate) fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
     /// The placeholders.
     pub(crate) fn slots(&self) -> impl Iterator<Item = &Slot> {
         self.pieces.iter().filter_map(|piece| match piece {
@@ -157,21 +165,6 @@ pub(crate) fn plain(values: &Values) -> String {
             texts.join(",")
         }
     }
-}
-
-/// A text as one word of a shell.
-pub(crate) fn shell_quoted(text: String) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-+=.,:/@%".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text;
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
-/// A command as it is typed into a shell.
-pub(crate) fn command_line(arguments: &[String]) -> String {
-    let words: Vec<String> = arguments.iter().cloned().map(shell_quoted).collect();
-    words.join(" ")
 }
 
 /// Whether this could be a placeholder: a name, with `[2]` or `...` perhaps.
@@ -271,15 +264,5 @@ mod tests {
         let values = [Values::Many(vec![Value::Real(0.5)])];
         let context = Context { values: &values, trial: 0, seed: 0, dir: "", base: "" };
         assert_eq!(text.fill(&context, |value| value), "{a} 0.5");
-    }
-
-    #[test]
-    fn a_shell_sees_one_word() {
-        let quoted = |text: &str| shell_quoted(text.to_string());
-        assert_eq!(quoted("a-b/c.d"), "a-b/c.d");
-        assert_eq!(quoted("a b"), "'a b'");
-        assert_eq!(quoted("it's; rm"), r"'it'\''s; rm'");
-        assert_eq!(quoted(""), "''");
-        assert_eq!(command_line(&["echo".into(), "$HOME".into()]), "echo '$HOME'");
     }
 }

@@ -132,6 +132,7 @@ fn every_failure_has_its_name() {
     let (kind, detail, message) = failed("echo 'no such mesh' >&2\nexit 3");
     assert_eq!((kind.as_str(), detail.as_str()), ("exit", "exit code 3"));
     assert!(message.contains("./program.sh 0.") && message.contains("no such mesh"), "{message}");
+    assert!(message.contains("nothing to standard output"), "{message}");
     let (kind, detail, _) = failed("kill -SEGV $$");
     assert_eq!((kind.as_str(), detail.as_str()), ("signal", "signal 11 (SIGSEGV)"));
     assert_eq!(failed("echo done").0, "unparseable");
@@ -216,6 +217,184 @@ fn folders_are_removed_unless_the_evaluation_failed() {
     assert_eq!(kept, 3);
 }
 
+/// The value, or the failure's reason, of a program that prints this by `printf`.
+fn printed(text: &str, more: &str) -> Result<f64, String> {
+    let lab = Lab::new();
+    lab.write("text", text);
+    let _ = lab.run(&format!("command = ['sh', '-c', 'cat text; : {{x}}']\n{more}\n{ONE}"));
+    let outcome = lab.outcome();
+    outcome["value"].as_f64().ok_or_else(|| outcome["detail"].as_str().unwrap().to_string())
+}
+
+#[test]
+fn a_number_is_certain_or_refused() {
+    assert_eq!(printed("\u{1b}[32m0.25\u{1b}[0m\n", ""), Ok(0.25));
+    assert_eq!(printed("  0.15D+04\n", ""), Ok(1500.0));
+    assert_eq!(printed("loss \u{2212}2\n", ""), Ok(-2.0));
+    assert_eq!(printed("loss=3, acc=1\n", r"minimize = 'regex:loss=(\S+)'"), Ok(3.0));
+    for text in ["1,234.5", "1,5", "1 000", "1_000", "0x1F", "1.2.3"] {
+        let reason = printed(text, "").unwrap_err();
+        assert!(reason.contains(&format!("`{text}` is not clearly one number")), "{reason}");
+        assert!(reason.contains("json:PATH or regex:RE"), "{reason}");
+    }
+    assert!(printed("1.#QNAN", "").unwrap_err().contains("not a finite number"));
+}
+
+#[test]
+fn numbers_of_c_and_python_are_read_to_the_bit() {
+    let lab = Lab::new();
+    lab.compile(
+        "sim",
+        "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
+         int main(int n, char **a) {\n\
+           const char *f[] = {\"%.17g\\n\", \"%.17e\\n\", \"%.400f\\n\", \"%.17G\\n\"};\n\
+           double d = atof(a[1]) * 1e-300 * 3.3;\n\
+           FILE *bits = fopen(a[3], \"wb\"); fwrite(&d, 8, 1, bits); fclose(bits);\n\
+           printf(f[atoi(a[2])], d); }",
+    );
+    lab.write(
+        "sim.py",
+        "import sys, struct\nd = float(sys.argv[1]) ** 7 / 3\n\
+         open(sys.argv[2], 'wb').write(struct.pack('<d', d))\nprint(repr(d))\n",
+    );
+    for (command, name) in [
+        ("'./sim {x} {n} bits-{trial}'", "c"),
+        ("['python3', 'sim.py', '{x}', 'bits-{trial}', '{n}']", "python"),
+    ] {
+        let settings = format!(
+            "command = {command}\nbudget = 24\nalgorithm = 'random'\n[parameters]\n\
+             x = '-1000:1000'\nn = '0..3'"
+        );
+        let study = lab.path().join(name);
+        let settings = racecars_study::Settings::parse(&settings).unwrap();
+        let mut study = racecars_study::Study::open(&study, &settings, lab.path()).unwrap();
+        study.run(&racecars_study::Interrupt::new(), &mut |_| {}).unwrap();
+        let journal = study.folder().join(racecars_study::journal::FILE);
+        let mut count = 0;
+        racecars_study::journal::read(&journal, |_, event| {
+            if let racecars_study::journal::Event::Tell(tell) = event {
+                let bits = lab.path().join(format!("bits-{}", tell.trial));
+                let bits: [u8; 8] = std::fs::read(bits).unwrap().try_into().unwrap();
+                let value = tell.outcome.value().unwrap();
+                assert_eq!(value.to_bits(), u64::from_le_bytes(bits), "{name} {value}");
+                count += 1;
+            }
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(count, 24);
+    }
+}
+
+#[test]
+fn json_of_python_is_read_with_all_that_is_around_it() {
+    let script = "import json, sys\nprint('[INFO] begin {1}')\n\
+                  print(json.dumps({'a.b': [1, 2.5], 'bad': [float('nan'), float('inf')]}, indent=2))\n\
+                  print('done')\n";
+    let run = |path: &str| {
+        let lab = Lab::new();
+        lab.write("sim.py", script);
+        let settings = format!("command = 'python3 sim.py {{x}}'\nminimize = '{path}'\n{ONE}");
+        let message = lab.run(&settings).map_or_else(|error| error.to_string(), |_| String::new());
+        (lab.outcome(), message)
+    };
+    assert_eq!(run("json:[\"a.b\"][-1]").0, json!({"value": 2.5}));
+    assert_eq!(run("json:bad[0]").0["failed"], "nan");
+    let (outcome, message) = run("json:loss");
+    assert_eq!(outcome["failed"], "unparseable");
+    for part in ["no JSON with `loss`", "its standard output ends with:", "\"a.b\": [", "done"] {
+        assert!(message.contains(part), "no `{part}` in {message}");
+    }
+}
+
+#[test]
+fn an_output_that_was_cut_says_so() {
+    let flood =
+        "import sys\nprint('{\"loss\": 1, \"all\": [')\nprint('2, ' * 1000000)\nprint('3]}')\n";
+    let lab = Lab::new();
+    lab.write("sim.py", flood);
+    let settings = format!("command = 'python3 sim.py {{x}}'\nminimize = 'json:loss'\n{ONE}");
+    let error = lab.run(&settings).unwrap_err().to_string();
+    assert!(error.contains("of which only the end is kept"), "{error}");
+    // A number of which the beginning was cut off is none.
+    let (outcome, _, _) = outcome_of("head -c 3000000 /dev/zero | tr '\\0' 7", "");
+    assert_eq!(outcome["failed"], "unparseable");
+}
+
+#[test]
+fn a_result_file_that_has_no_end_fails() {
+    let file = "minimize = 'file:out'\ntimeout = '60s'";
+    let (outcome, elapsed, message) = outcome_of("mkfifo out", file);
+    assert_eq!(outcome["failed"], "unparseable", "{message}");
+    assert!(message.contains("it is not a regular file"), "{message}");
+    assert!(elapsed < Duration::from_secs(60));
+    let (outcome, _, message) = outcome_of("ln -s /dev/zero out", file);
+    assert_eq!(outcome["failed"], "unparseable");
+    assert!(message.contains("it is not a regular file"), "{message}");
+    // Of a file that is too large the end counts.
+    let large = "truncate -s 1T out && echo ' 7' >> out";
+    assert_eq!(outcome_of(large, file).0, json!({"value": 7.0}));
+}
+
+#[test]
+fn retries_end_with_the_time_limit() {
+    let lab = Lab::new();
+    lab.script("sim.sh", "#!/bin/sh\nexit 1\n");
+    let settings = "command = './sim.sh {x}'\nretries = 4000000000\ntime-limit = '300ms'\n\
+                    budget = 2\njobs = 1\n[parameters]\nx = '0:1'";
+    let summary = lab.run(settings).unwrap();
+    assert_eq!((summary.stop, summary.evaluations), (StopReason::Time, 0));
+}
+
+#[test]
+fn values_reach_a_shell_unchanged_and_are_not_run() {
+    let lab = Lab::new();
+    let hostile = [
+        "a b",
+        "$(touch pwned)",
+        "`touch pwned`",
+        "it's",
+        "\"; touch pwned; \"",
+        "x\ny",
+        "-n",
+        "grün ✓",
+        "A=b",
+        "*",
+        "\\",
+        "$HOME",
+        "#",
+    ];
+    let choices = serde_json::to_string(&hostile.join(",")).unwrap();
+    let settings = |command: &str| {
+        format!(
+            "command = '{command}'\nshell = true\nbudget = {}\n[parameters]\nm = {choices}",
+            hostile.len()
+        )
+    };
+    let command = "printf %s {m} > out-{trial}; printf %s x{m}y > glued-{trial}; echo 1";
+    let summary = lab.run(&settings(command)).unwrap();
+    assert_eq!((summary.failures, summary.evaluations), (0, hostile.len() as u64));
+    let mut seen: Vec<String> = (0..hostile.len())
+        .map(|trial| {
+            let read = |name: &str| {
+                std::fs::read_to_string(lab.path().join(format!("{name}-{trial}"))).unwrap()
+            };
+            let value = read("out");
+            assert_eq!(read("glued"), format!("x{value}y"));
+            value
+        })
+        .collect();
+    seen.sort();
+    let mut all = hostile.to_vec();
+    all.sort_unstable();
+    assert_eq!(seen, all);
+    for command in ["echo \"{m}\"", "echo $(echo {m})", "eval echo {m}", "sh -c {m}"] {
+        let error = Lab::new().open(&settings(command)).err().unwrap().to_string();
+        assert!(error.contains("RACECARS_name"), "{error}");
+    }
+    assert!(!lab.path().join("pwned").exists());
+}
+
 #[test]
 fn a_shell_quotes_values() {
     let lab = Lab::new();
@@ -243,7 +422,7 @@ fn failures_are_tried_again() {
     let lab = Lab::new();
     lab.script(
         "flaky.sh",
-        "#!/bin/sh\nif [ -e seen-$1 ]; then echo $1; else touch seen-$1; exit 1; fi\n",
+        "#!/bin/sh\nif [ -e seen-$1 ]; then echo ${1#*-}; else touch seen-$1; exit 1; fi\n",
     );
     let settings = "command = './flaky.sh {trial}-{n}'\nretries = 2\nbudget = 5\njobs = 2\n\
                     [parameters]\nn = '1..9'";

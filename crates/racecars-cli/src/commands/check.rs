@@ -1,12 +1,12 @@
 //! `racecars check`: validates a study and runs one evaluation, verbosely.
 
 use super::study_arguments::StudyArguments;
+use crate::interrupt::flag_on_interrupt;
 use crate::output::print;
 use clap::Args;
 use racecars_study::process::Ending;
-use racecars_study::{DryRun, Plan, Study, units};
+use racecars_study::{DryRun, Orphanage, Plan, Study, units};
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
 
 /// Validate a study and run one evaluation, showing everything about it
 ///
@@ -21,23 +21,9 @@ impl CheckCommand {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let wanted = self.study.wanted()?;
         // The program has its own process group, so Ctrl-C reaches only this process, which stops it.
-        let interrupt = crate::interrupt::request_on_interrupt()?;
-        let stop = AtomicBool::new(false);
-        let result = std::thread::scope(|scope| {
-            let running =
-                scope.spawn(|| Study::check(&wanted.folder, &wanted.settings, &wanted.base, &stop));
-            while !running.is_finished() {
-                if interrupt.is_requested() {
-                    stop.store(true, std::sync::atomic::Ordering::Release);
-                }
-                std::thread::sleep(std::time::Duration::from_millis(5));
-            }
-            running.join()
-        });
-        let (plan, dry_run) = match result {
-            Ok(result) => result?,
-            Err(_) => anyhow::bail!("the check ended unexpectedly"),
-        };
+        let stop = flag_on_interrupt()?;
+        let _orphanage = Orphanage::open();
+        let (plan, dry_run) = Study::check(&wanted.folder, &wanted.settings, &wanted.base, &stop)?;
         show(&plan, &dry_run)?;
         Ok(match dry_run.outcome.is_failure() {
             true => ExitCode::FAILURE,
@@ -78,11 +64,23 @@ fn show(plan: &Plan, dry_run: &DryRun) -> anyhow::Result<()> {
         Ending::Stopped => "stopped".to_string(),
     };
     print(format!("ended        {ending} after {}", units::show(dry_run.finished.elapsed)))?;
-    for (name, text) in [("stdout", &dry_run.finished.stdout), ("stderr", &dry_run.finished.stderr)]
+    if dry_run.finished.is_paused {
+        print(
+            "paused       the run was paused; in a study whose value is the time it is run again",
+        )?;
+    }
+    for (name, captured) in
+        [("stdout", &dry_run.finished.stdout), ("stderr", &dry_run.finished.stderr)]
     {
         /// The number of lines shown of each stream.
         const SHOWN_LINES: usize = 20;
-        let lines: Vec<&str> = text.lines().collect();
+        let lines: Vec<&str> = captured.text.lines().collect();
+        if captured.is_cut {
+            print(format!(
+                "{name:<12} ... longer than is kept; these are its last {} bytes",
+                captured.text.len()
+            ))?;
+        }
         if lines.len() > SHOWN_LINES {
             print(format!("{name:<12} ... {} lines before", lines.len() - SHOWN_LINES))?;
         }

@@ -3,11 +3,11 @@
 use super::study_arguments::StudyArguments;
 use crate::interrupt::{INTERRUPTED, request_on_interrupt};
 use crate::live::Live;
-use crate::output::{portfolio_table, print, print_json};
+use crate::output::{portfolio_table, print, print_json, warn};
 use clap::Args;
 use racecars::Value;
 use racecars_study::{
-    Aggregate, Chosen, Direction, Plan, StopReason, Study, Summary, report, units,
+    Aggregate, Chosen, Direction, Orphanage, Plan, StopReason, Study, Summary, report, units,
 };
 use std::process::ExitCode;
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl Run {
         if self.restart
             && let Some(aside) = Study::restart(&wanted.folder)?
         {
-            eprintln!("the journal so far is now {}", aside.display());
+            warn(format!("the journal so far is now {}", aside.display()));
         }
         let interrupt = request_on_interrupt()?;
         let mut study = Study::open(&wanted.folder, &wanted.settings, &wanted.base)?;
@@ -69,6 +69,7 @@ impl Run {
                 plan.lookahead, plan.jobs
             );
         }
+        let _orphanage = Orphanage::open();
         let mut live = Live::new();
         let summary = study.run(&interrupt, &mut |status| live.show(status));
         live.finish();
@@ -82,7 +83,7 @@ impl Run {
             show(&summary, &study)?;
         }
         match reported {
-            Err(error) => eprintln!("warning: no report: {error}"),
+            Err(error) => warn(format!("warning: no report: {error}")),
             Ok(()) if self.json => {}
             Ok(()) => print(format!("report       {}", page.display()))?,
         }

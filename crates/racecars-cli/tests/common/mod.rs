@@ -40,3 +40,29 @@ pub(crate) fn interrupt(process: u32) {
     let status = Command::new("kill").arg("-INT").arg(process.to_string()).status();
     assert!(status.unwrap().success());
 }
+
+/// Sends a signal by its name.
+pub(crate) fn signal(name: &str, process: &str) {
+    let status = Command::new("kill").args(["-s", name, "--", process]).status();
+    assert!(status.unwrap().success());
+}
+
+/// Whether a process has this text in its command line.
+pub(crate) fn is_running(text: &str) -> bool {
+    std::fs::read_dir("/proc").unwrap().flatten().any(|process| {
+        std::fs::read(process.path().join("cmdline"))
+            .is_ok_and(|line| String::from_utf8_lossy(&line).contains(text))
+    })
+}
+
+/// The states of a process's threads, such as `T` if one is stopped.
+pub(crate) fn states(process: u32) -> String {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else {
+        return String::new();
+    };
+    let stats = threads.flatten().filter_map(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).ok()?;
+        stat.rsplit_once(") ")?.1.chars().next()
+    });
+    stats.collect()
+}

@@ -4,7 +4,7 @@ use super::digest::Digest;
 use crate::command::Task;
 use crate::evaluate::Evaluator;
 use crate::plan::Plan;
-use crate::text::command_line;
+use crate::shell::command_line;
 use std::path::Path;
 
 /// A command that is longer than this helps nobody.
