@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 # A command that takes longer hangs.
-PATIENCE = 60.0
+PATIENCE = 150.0
 # Not a crash: the interpreter and the shell use them.
 ENDED = {-signal.SIGINT, -signal.SIGTERM, -signal.SIGKILL}
 
