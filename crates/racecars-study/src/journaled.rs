@@ -10,13 +10,16 @@
 //! `ask` line says how many had been told by then.
 
 use crate::error::{Error, Result};
-use crate::journal::{self, Ask, Entry, Event, Journal, Repeat, Resume, Stop, Tell};
+use crate::journal::{
+    self, Ask, End, Entry, Event, Journal, Lines, Part, Repeat, Resume, Stop, Tell,
+};
 use crate::lock::Lock;
 use crate::noise::Leader;
 use crate::plan::{Plan, now};
 use crate::record::Record;
 use crate::search::{Search, Step};
 use racecars::{Point, Portfolio, StopReason};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// A study open for asking and telling.
@@ -35,18 +38,22 @@ struct State {
     plan: Plan,
     search: Search,
     record: Record,
+    /// The repetitions that have ended of trials that have not.
+    parts: HashMap<u64, Vec<Part>>,
 }
 
 impl State {
     /// The state of a study that has just begun.
     fn new(plan: &Plan) -> Result<State> {
-        Ok(State { search: Search::new(plan)?, record: Record::new(plan), plan: plan.clone() })
+        let (search, record, plan) = (Search::new(plan)?, Record::new(plan), plan.clone());
+        Ok(State { plan, search, record, parts: HashMap::new() })
     }
 
     /// Enters a line of the journal; `Err` says what is wrong with it.
-    fn replay(&mut self, event: Event) -> Result<(), String> {
+    fn replay(&mut self, event: Event<'_>) -> Result<(), String> {
         match event {
             Event::Ask(ask) => self.replay_ask(&ask),
+            Event::Part(part) => self.enter_part(part),
             Event::Tell(tell) => self.tell(tell).map_err(|error| error.to_string()),
             Event::Repeat(repeat) => {
                 self.record.enter_repeat(&repeat);
@@ -58,11 +65,23 @@ impl State {
                 self.plan.jobs = jobs.unwrap_or(self.plan.jobs);
                 Ok(())
             }
-            Event::Study(_) | Event::Stop(_) => Ok(()),
+            Event::Stop(_) => Ok(()),
         }
     }
 
-    fn replay_ask(&mut self, ask: &Ask) -> Result<(), String> {
+    /// Enters a repetition; they end one after the other.
+    fn enter_part(&mut self, part: Part) -> Result<(), String> {
+        self.search.point(part.trial)?;
+        let parts = self.parts.entry(part.trial).or_default();
+        if part.number != parts.len() as u64 || part.outcome.is_failure() {
+            let (number, trial) = (part.number, part.trial);
+            return Err(format!("repetition {number} of trial {trial} is not the next, or failed"));
+        }
+        parts.push(part);
+        Ok(())
+    }
+
+    fn replay_ask(&mut self, ask: &Ask<'_>) -> Result<(), String> {
         let space = &self.plan.space;
         let point = self.search.replay_ask(ask.trial, ask.told)?;
         let ours = serde_json::to_string(&space.view(point)).map_err(|error| error.to_string())?;
@@ -81,6 +100,7 @@ impl State {
     fn tell(&mut self, tell: Tell) -> Result<()> {
         let point = self.search.point(tell.trial).map_err(Error::setting)?;
         self.record.enter(&tell, point);
+        self.parts.remove(&tell.trial);
         self.search.tell(tell.trial, tell.outcome)
     }
 }
@@ -99,21 +119,26 @@ impl JournaledSearch {
         mut make: impl FnMut(Option<&Plan>) -> Result<Plan>,
     ) -> Result<JournaledSearch> {
         let path = folder.join(journal::FILE);
-        let (mut state, length, is_resumed) = match journal::plan(&path)? {
-            Some(first) => {
+        let (mut state, end, is_resumed) = match Lines::open(&path)? {
+            Some(mut lines) => {
+                let first = lines.plan();
                 // Before the replay, which takes its time.
-                make(Some(&first))?.check_continues(&first, folder)?;
-                let mut state = State::new(&first)?;
-                let length = journal::read(&path, |line, event| {
-                    state.replay(event).map_err(|what| journal::damaged(&path, line, what))
+                make(Some(first))?.check_continues(first, folder)?;
+                let mut state = State::new(first)?;
+                lines.read(|line, event| {
+                    state.replay(event).map_err(|what| {
+                        let path = path.display();
+                        Error::journal(format!("line {line} of {path} cannot be right: {what}"))
+                    })
                 })?;
                 state.plan = make(Some(&state.plan))?;
-                (state, length, true)
+                (state, lines.end(), true)
             }
-            None => (State::new(&make(None)?)?, 0, false),
+            None => (State::new(&make(None)?)?, End::default(), false),
         };
         state.search.apply_rules(&state.plan)?;
-        let mut journal = Journal::open(&path, length, state.plan.sync)?;
+        let file = lock.journal().map_err(|error| Error::system("open", &path, error))?;
+        let mut journal = Journal::open(&path, file, end, state.plan.sync)?;
         if !is_resumed {
             journal.append(&Entry::Study(&state.plan))?;
             journal.flush()?;
@@ -216,6 +241,17 @@ impl JournaledSearch {
             record.counts.asked += 1;
         }
         Ok(step)
+    }
+
+    /// The repetitions of a pending trial that have ended.
+    pub(crate) fn parts(&self, trial: u64) -> &[Part] {
+        self.state.parts.get(&trial).map_or(&[], Vec::as_slice)
+    }
+
+    /// Takes in a repetition of a pending trial.
+    pub(crate) fn part(&mut self, part: Part) -> Result<()> {
+        self.journal.append(&Entry::Part(&part))?;
+        self.state.enter_part(part).map_err(Error::setting)
     }
 
     /// Takes in an outcome. The optimizer learns it by [`JournaledSearch::step`].

@@ -3,7 +3,7 @@
 use crate::command::Task;
 use crate::error::Result;
 use crate::evaluate::{Evaluator, Halt, Measurement};
-use crate::journal::{Repeat, Tell};
+use crate::journal::{Part, Repeat, Tell};
 use crate::journaled::JournaledSearch;
 use crate::outcome::Outcome;
 use crate::plan::now;
@@ -88,6 +88,14 @@ struct Job {
     point: Vec<f64>,
     /// `None` for the trial itself, a number for a fresh evaluation of a leading point.
     number: Option<u64>,
+    /// The repetitions of the trial that have ended.
+    parts: Vec<Part>,
+}
+
+/// What workers report.
+enum News {
+    Part(Part),
+    Done(Done),
 }
 
 struct Done {
@@ -116,8 +124,8 @@ pub(crate) fn run(
     let (to_workers, from_workers) = (Queue::new(), Queue::new());
     std::thread::scope(|scope| {
         for worker in 0..jobs {
-            let (jobs, done) = (&to_workers, &from_workers);
-            scope.spawn(move || work(worker, jobs, done, evaluator, interrupt));
+            let (jobs, news) = (&to_workers, &from_workers);
+            scope.spawn(move || work(worker, jobs, news, evaluator, interrupt));
         }
         let mut runner = Runner {
             this_run: 0,
@@ -151,17 +159,20 @@ pub(crate) fn run(
 fn work(
     worker: usize,
     jobs: &Queue<Job>,
-    done: &Queue<Done>,
+    news: &Queue<News>,
     evaluator: &Evaluator,
     interrupt: &Interrupt,
 ) {
     while let Some(job) = jobs.pop() {
         let result = match job.number {
             _ if interrupt.is_requested() => Err(Halt::Stopped),
-            None => evaluator.trial(job.trial, &job.point, &interrupt.now),
+            None => {
+                let mut each = |part| news.push(News::Part(Part { worker, ..part }));
+                evaluator.trial(job.trial, &job.point, &job.parts, &mut each, &interrupt.now)
+            }
             Some(number) => evaluator.reevaluate(job.trial, &job.point, number, &interrupt.now),
         };
-        done.push(Done { job, worker, result });
+        news.push(News::Done(Done { job, worker, result }));
     }
 }
 
@@ -174,7 +185,7 @@ struct Runner<'s> {
     limit: Option<Duration>,
     jobs: usize,
     to_workers: &'s Queue<Job>,
-    from_workers: &'s Queue<Done>,
+    from_workers: &'s Queue<News>,
     /// Jobs given to workers.
     busy: usize,
     /// Outcomes of this run, failures among them, and how long they took.
@@ -199,7 +210,9 @@ impl Runner<'_> {
                 && self.busy < self.places()
                 && let Some(trial) = queue.pop_front()
             {
-                self.start(trial, None, self.search.point(trial).unwrap_or_default().to_vec());
+                let point = self.search.point(trial).unwrap_or_default().to_vec();
+                let parts = self.search.parts(trial).to_vec();
+                self.start(Job { trial, point, number: None, parts });
             }
             if self.busy == 0
                 && let Some(reason) = winds_down.or(stop)
@@ -209,7 +222,7 @@ impl Runner<'_> {
             }
             // Now that the workers have their next jobs.
             self.show(latest.take(), None);
-            if let Some(done) = self.wait() {
+            if let Some(done) = self.wait()? {
                 latest = self.settle(done)?;
             }
         }
@@ -259,7 +272,8 @@ impl Runner<'_> {
         let mut queue: VecDeque<Job> = (missing.into_iter())
             .map(|(place, number)| {
                 let leader = &leaders.leaders()[place];
-                Job { trial: leader.trial, point: leader.point.clone(), number: Some(number) }
+                let (trial, point) = (leader.trial, leader.point.clone());
+                Job { trial, point, number: Some(number), parts: Vec::new() }
             })
             .collect();
         let total = queue.len() as u64;
@@ -270,12 +284,12 @@ impl Runner<'_> {
                 && self.busy < self.jobs
                 && let Some(job) = queue.pop_front()
             {
-                self.start(job.trial, job.number, job.point);
+                self.start(job);
             }
             if self.busy == 0 {
                 return Ok(winds_down.unwrap_or(ended));
             }
-            if let Some(done) = self.wait() {
+            if let Some(done) = self.wait()? {
                 count += 1;
                 self.settle(done)?;
             }
@@ -283,16 +297,21 @@ impl Runner<'_> {
         }
     }
 
-    fn start(&mut self, trial: u64, number: Option<u64>, point: Vec<f64>) {
-        self.to_workers.push(Job { trial, point, number });
+    fn start(&mut self, job: Job) {
+        self.to_workers.push(job);
         self.busy += 1;
     }
 
     /// Waits for an evaluation to end, or a little while.
-    fn wait(&mut self) -> Option<Done> {
-        let done = self.from_workers.pop_within(TICK);
-        self.busy -= usize::from(done.is_some());
-        done
+    fn wait(&mut self) -> Result<Option<Done>> {
+        match self.from_workers.pop_within(TICK) {
+            None => Ok(None),
+            Some(News::Part(part)) => self.search.part(part).map(|()| None),
+            Some(News::Done(done)) => {
+                self.busy -= 1;
+                Ok(Some(done))
+            }
+        }
     }
 
     /// Enters the result of an evaluation; one that was stopped stays asked, and runs again. Returns
