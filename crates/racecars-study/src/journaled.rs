@@ -96,8 +96,9 @@ impl State {
         Ok(())
     }
 
-    /// Enters an outcome that is in the journal.
-    fn tell(&mut self, tell: Tell) -> Result<()> {
+    /// Enters an outcome that is in the journal, as it is read from there.
+    fn tell(&mut self, mut tell: Tell) -> Result<()> {
+        tell.outcome = tell.outcome.checked();
         let point = self.search.point(tell.trial).map_err(Error::setting)?;
         self.record.enter(&tell, point);
         self.parts.remove(&tell.trial);
@@ -266,5 +267,97 @@ impl JournaledSearch {
         self.journal.append(&Entry::Repeat(repeat))?;
         self.state.record.enter_repeat(repeat);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::{Format, export};
+    use crate::report::Digest;
+    use crate::{Direction, FailureKind, Outcome, Settings};
+    use proptest::prelude::*;
+    use serde_json::Value;
+    use std::time::Duration;
+
+    fn outcome() -> impl Strategy<Value = Outcome> {
+        let number = || prop_oneof![any::<f64>(), -1.0..1.0f64];
+        prop_oneof![
+            3 => number().prop_map(Outcome::Value),
+            2 => (number(), prop::option::of(number()))
+                .prop_map(|(violation, value)| Outcome::Infeasible { violation, value }),
+            1 => (prop::sample::select(FailureKind::ALL), "(?s).{0,9}")
+                .prop_map(|(kind, reason)| Outcome::failure(kind, reason)),
+        ]
+    }
+
+    /// To the bit: JSON and Rust print the shortest digits that are read as the same number.
+    fn bits(outcomes: &[Outcome]) -> Vec<String> {
+        outcomes.iter().map(|outcome| format!("{outcome:?}")).collect()
+    }
+
+    fn open(folder: &Path, settings: &Settings) -> JournaledSearch {
+        let lock = Lock::take(folder, Duration::ZERO).unwrap();
+        JournaledSearch::open(folder, lock, |old| Plan::new(settings, folder, old)).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+        #[test]
+        fn every_outcome_is_the_same_in_journal_resumed_study_report_and_export(
+            outcomes in prop::collection::vec(outcome(), 1..9),
+            direction in prop::sample::select(&["minimize", "maximize"][..]),
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let folder = folder.path();
+            let text = format!("{direction} = 'last'\nalgorithm = 'random'\nparameters = ['x=0:1']");
+            let settings = Settings::parse(&text).unwrap();
+            let mut live = open(folder, &settings);
+            let tell = |trial, outcome| Tell {
+                trial, outcome, attempts: 1, seconds: 0.25, worker: 0, values: Vec::new(), at: 1, stderr: None,
+            };
+            for (trial, outcome) in outcomes.iter().enumerate() {
+                prop_assert_eq!(live.step().unwrap(), Step::Asked(trial as u64));
+                live.tell(&tell(trial as u64, outcome.clone())).unwrap();
+            }
+            let best = live.record().best.clone();
+            drop(live);
+            let checked: Vec<Outcome> = outcomes.iter().map(|outcome| outcome.clone().checked()).collect();
+
+            let mut read = Vec::new();
+            journal::read(&folder.join(journal::FILE), |_, event| {
+                if let Event::Tell(tell) = event {
+                    read.push(tell.outcome);
+                }
+                Ok(())
+            }).unwrap();
+            prop_assert_eq!(bits(&read), bits(&checked));
+
+            let sense = Settings::parse(&text).unwrap().minimize.map_or(Direction::Maximize, |_| Direction::Minimize);
+            let expected = checked.iter().filter(|outcome| !outcome.is_failure())
+                .min_by_key(|outcome| outcome.rank_in(sense)).map(|outcome| format!("{outcome:?}"));
+            prop_assert_eq!(best.as_ref().map(|best| format!("{:?}", best.outcome)), expected);
+            let resumed = open(folder, &settings);
+            prop_assert_eq!(&resumed.record().best, &best);
+            let digest = Digest::read(folder).unwrap().unwrap();
+            prop_assert_eq!(&digest.record().best, &best);
+
+            let mut json = Vec::new();
+            export(folder, Format::Json, &mut json).unwrap();
+            let json: Value = serde_json::from_slice(&json).unwrap();
+            for (outcome, row) in checked.iter().zip(json["trials"].as_array().unwrap()) {
+                let number = |key: &str| row[key].as_f64();
+                prop_assert_eq!(match outcome {
+                    Outcome::Value(value) => ("value", Some(*value), None),
+                    Outcome::Infeasible { violation, value } => ("infeasible", *value, Some(*violation)),
+                    Outcome::Failed(failure) => (failure.kind.name(), None, None),
+                }, (row["state"].as_str().unwrap(), number("value"), number("violation")));
+            }
+            for format in [Format::Csv, Format::Optuna] {
+                let exported = export(folder, format, &mut std::io::sink()).unwrap();
+                prop_assert_eq!(exported.trials, outcomes.len() as u64);
+            }
+        }
     }
 }

@@ -147,6 +147,12 @@ impl Digest {
         Ok(grown)
     }
 
+    /// The best trial, and the leading ones.
+    #[cfg(test)]
+    pub(crate) fn record(&self) -> &Record {
+        &self.record
+    }
+
     fn take(&mut self, event: Event<'_>) {
         match event {
             Event::Ask(ask) => {
