@@ -594,4 +594,39 @@ mod tests {
             }
         }
     }
+
+    /// `cargo test --release -p racecars-study journal::tests::what_a_line_costs -- --ignored --nocapture`
+    #[test]
+    #[ignore = "a measurement"]
+    fn what_a_line_costs() {
+        const LINES: u32 = 100_000;
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = open(
+            &journal(folder.path(), Sync::Periodic).with_file_name("other"),
+            End::default(),
+            Sync::Periodic,
+        );
+        let (tell, start) = (tell(1), std::time::Instant::now());
+        for _ in 0..LINES {
+            journal.append(&Entry::Tell(&tell)).unwrap();
+        }
+        let whole = start.elapsed() / LINES;
+        let timed = |each: &mut dyn FnMut()| {
+            let start = std::time::Instant::now();
+            (0..LINES).for_each(|_| each());
+            start.elapsed() / LINES
+        };
+        let (line, mut end, mut buffer) =
+            (serde_json::to_vec(&tell).unwrap(), End::default(), Vec::new());
+        let checksum = timed(&mut || {
+            buffer.clear();
+            buffer.extend_from_slice(&line);
+            end.seal(&mut buffer);
+        });
+        let in_place = timed(&mut || journal.check_in_place().unwrap());
+        let bytes = buffer.len();
+        println!(
+            "a line of {bytes} bytes: {whole:?}, of which checksum {checksum:?}, place {in_place:?}"
+        );
+    }
 }

@@ -82,6 +82,7 @@ impl Plan {
             (None, Some(source)) => (Direction::Maximize, source),
             (source, None) => (Direction::Minimize, source.unwrap_or_default()),
         };
+        check_text(&base)?;
         let dimension = space.dimension();
         let budget = match settings.budget {
             Some(budget) => budget.evaluations(dimension),
@@ -217,6 +218,17 @@ impl<'de> Deserialize<'de> for Plan {
         }
         let plan = Plan::resolve(settings, written.space, written.base, written.started);
         Ok(Plan { version: written.version, ..plan.map_err(refuse)? })
+    }
+}
+
+/// Refuses a folder whose name is no text: the journal, `{dir}` and what commands get are texts.
+pub(crate) fn check_text(folder: &Path) -> Result<()> {
+    match folder.to_str() {
+        Some(_) => Ok(()),
+        None => Err(Error::setting(format!(
+            "the name of the folder {folder:?} is not UTF-8, which a study's journal and commands need; \
+             rename it, or work in another one"
+        ))),
     }
 }
 

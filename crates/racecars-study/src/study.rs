@@ -8,7 +8,7 @@ use crate::journaled::JournaledSearch;
 use crate::known;
 use crate::lock::Lock;
 use crate::orphans;
-use crate::plan::{Plan, now};
+use crate::plan::{Plan, check_text, now};
 use crate::point::NamedPoint;
 use crate::record::{BestTrial, Totals};
 use crate::runner::{self, Interrupt, Status};
@@ -127,6 +127,7 @@ impl Study {
         }
         let folder = std::path::absolute(folder)
             .map_err(|error| Error::system("find the folder", folder, error))?;
+        check_text(&folder)?;
         let evaluator = Evaluator::new(&plan, &folder)?;
         let mut search = Search::new(&plan)?;
         let Step::Asked(trial) = search.step()? else {
@@ -305,8 +306,10 @@ impl Study {
 /// Makes the folder if need be, and locks it; returns its full path.
 fn enter(folder: &Path, patience: Duration) -> Result<(PathBuf, Lock)> {
     let refuse = |error| Error::system("make the study's folder", folder, error);
+    check_text(&std::path::absolute(folder).map_err(refuse)?)?;
     std::fs::create_dir_all(folder).map_err(refuse)?;
     let folder = folder.canonicalize().map_err(refuse)?;
+    check_text(&folder)?;
     let lock = Lock::take(&folder, patience)?;
     Ok((folder, lock))
 }

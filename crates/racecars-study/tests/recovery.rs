@@ -303,6 +303,26 @@ fn a_file_that_is_not_a_journal_is_left_as_it_is() {
 }
 
 #[test]
+fn a_folder_whose_name_is_not_utf8_is_refused_before_anything_is_written() {
+    use std::os::unix::ffi::OsStrExt;
+    let lab = lab();
+    let odd = lab.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    let link = lab.path().join("link");
+    std::fs::create_dir(&odd).unwrap();
+    std::os::unix::fs::symlink(&odd, &link).unwrap();
+    let settings = Settings::parse(&settings("")).unwrap();
+    for (study, base) in
+        [(odd.join("study"), lab.path()), (link.join("study"), lab.path()), (lab.study(), &*odd)]
+    {
+        let error = Study::open(&study, &settings, base).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Setting);
+        assert!(error.to_string().contains("caf\\xE9"), "{error}");
+        assert!(error.to_string().contains("is not UTF-8"), "{error}");
+        assert!(!study.join(journal::FILE).exists());
+    }
+}
+
+#[test]
 fn a_journal_that_is_taken_away_ends_the_run_which_says_what_it_has() {
     for replaced in [false, true] {
         let lab = lab();
