@@ -4,6 +4,7 @@ use super::Event;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, VERSION};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::fmt::Display;
 use std::fs::File;
@@ -220,7 +221,9 @@ impl Lines {
         if let Err(what) = self.end.unseal(&mut self.line, self.has_checksums) {
             return Ok(Some(Err(Flaw::Damaged(damaged(path, number, &what)))));
         }
-        Ok(Some(serde_json::from_slice(&self.line).map_err(|error| match error.is_data() {
+        let line = &self.line;
+        let is_json = || serde_json::from_slice::<IgnoredAny>(line).is_ok();
+        Ok(Some(serde_json::from_slice(line).map_err(|error| match is_json() {
             true => Flaw::Unknown(Error::journal(format!(
                 "line {number} of {} is not one that this version of racecars understands: {error}",
                 path.display()
