@@ -68,5 +68,5 @@ fn what_cannot_be_shown_is_said_clearly() {
     }
     std::fs::remove_dir_all(here.join("racecars-study")).unwrap();
     std::fs::write(here.join("journal.jsonl"), "nonsense\n").unwrap();
-    assert!(error(here, "report .").contains("line 1: not the journal of a study"));
+    assert!(error(here, "report .").contains("is not the journal of a study"));
 }

@@ -3,9 +3,10 @@
 use crate::command::{Recipe, Task, remove};
 use crate::error::{Error, ErrorKind, Result};
 use crate::extract::Finder;
-use crate::noise::aggregated;
+use crate::journal::Part;
+use crate::noise::{aggregated, mean};
 use crate::outcome::{self, FailureKind, Outcome};
-use crate::plan::{Keep, Plan};
+use crate::plan::{Keep, Plan, now};
 use crate::process::{self, Captured, Ending, Finished, Invocation, Limits};
 use crate::queue::Queue;
 use crate::room::Room;
@@ -137,14 +138,17 @@ impl Evaluator {
         Random::stream(self.plan.seed, (trial << 20) + repetition).bits() >> 33
     }
 
-    /// Evaluates a trial, all its repetitions included.
+    /// Evaluates a trial, all its repetitions included. `parts` are those that have ended before; of each
+    /// other one that is not the last, `each` learns when it ends.
     pub(crate) fn trial(
         &self,
         trial: u64,
         point: &[f64],
+        parts: &[Part],
+        each: &mut dyn FnMut(Part),
         stop: Stop<'_>,
     ) -> Result<Measurement, Halt> {
-        self.evaluate(trial, point, 0, self.plan.repeat, stop)
+        self.evaluate(trial, point, 0, self.plan.repeat, parts, each, stop)
     }
 
     /// Evaluates a trial again.
@@ -155,15 +159,18 @@ impl Evaluator {
         count: u64,
         stop: Stop<'_>,
     ) -> Result<Measurement, Halt> {
-        self.evaluate(trial, point, CONFIRMING + count, 1, stop)
+        self.evaluate(trial, point, CONFIRMING + count, 1, &[], &mut |_| {}, stop)
     }
 
+    #[expect(clippy::too_many_arguments, reason = "the one place that runs repetitions")]
     fn evaluate(
         &self,
         trial: u64,
         point: &[f64],
         first: u64,
         repeat: u32,
+        parts: &[Part],
+        each: &mut dyn FnMut(Part),
         stop: Stop<'_>,
     ) -> Result<Measurement, Halt> {
         let mut measurement = Measurement {
@@ -175,49 +182,66 @@ impl Evaluator {
             stdout: None,
         };
         let (mut values, mut violations) = (Vec::new(), Vec::new());
-        for repetition in 0..u64::from(repeat) {
-            let mut tries = 0;
-            let name = match first + repetition {
+        let mut enter = |outcome: &Outcome| {
+            values.extend(match outcome {
+                Outcome::Infeasible { value, .. } => *value,
+                outcome => outcome.value(),
+            });
+            violations.push(match outcome {
+                Outcome::Infeasible { violation, .. } => *violation,
+                _ => 0.0,
+            });
+        };
+        for part in parts {
+            measurement.attempts += part.attempts;
+            measurement.seconds += part.seconds;
+            enter(&part.outcome);
+        }
+        for number in parts.len() as u64..u64::from(repeat) {
+            let (mut tries, mut seconds) = (0, 0.0);
+            let name = match first + number {
                 0 => trial.to_string(),
                 other => format!("{trial}-{other}"),
             };
-            let task =
-                Task { trial, seed: self.seed(trial, first + repetition), point, folder: &name };
-            let (value, violation) = loop {
+            let task = Task { trial, seed: self.seed(trial, first + number), point, folder: &name };
+            let outcome = loop {
                 tries += 1;
-                measurement.attempts += 1;
                 let (finished, outcome) = self.run(task, stop)?;
-                measurement.seconds += finished.elapsed.as_secs_f64();
+                seconds += finished.elapsed.as_secs_f64();
                 if finished.ending == Ending::Stopped {
                     self.tidy(task, false);
                     return Err(Halt::Stopped);
                 }
                 self.tidy(task, outcome.is_failure());
-                match outcome {
-                    Outcome::Value(value) => break (Some(value), 0.0),
-                    Outcome::Infeasible { violation, value } => break (value, violation),
-                    Outcome::Failed(failure)
-                        if tries <= self.plan.retries && failure.kind.is_retryable() =>
-                    {
-                        if stop.is_due() {
-                            return Err(Halt::Stopped);
-                        }
-                    }
-                    Outcome::Failed(_) => {
-                        measurement.outcome = outcome;
+                if tries > self.plan.retries || !outcome.is_retryable() {
+                    if outcome.is_failure() {
                         measurement.stderr = Some(end_of(&finished.stderr.text, STDERR_SHOWN));
                         measurement.stdout = Some(end_of(&finished.stdout.text, STDOUT_SHOWN));
-                        return Ok(measurement);
                     }
+                    break outcome;
+                }
+                if stop.is_due() {
+                    return Err(Halt::Stopped);
                 }
             };
-            values.extend(value);
-            violations.push(violation);
+            measurement.attempts += tries;
+            measurement.seconds += seconds;
+            if outcome.is_failure() {
+                measurement.outcome = outcome;
+                return Ok(measurement);
+            }
+            enter(&outcome);
+            if number + 1 < u64::from(repeat) {
+                let (attempts, at) = (tries, now());
+                each(Part { trial, number, outcome, attempts, seconds, worker: 0, at });
+            }
         }
         let value = aggregated(&values, self.plan.aggregate);
-        let violation = violations.iter().sum::<f64>() / violations.len() as f64;
         measurement.outcome = match value {
-            _ if violation > 0.0 => Outcome::Infeasible { violation, value }.checked(),
+            // Even where their mean is so small that it is rounded to 0.
+            _ if violations.iter().any(|&violation| violation > 0.0) => {
+                Outcome::Infeasible { violation: mean(&violations), value }
+            }
             Some(value) => Outcome::from(value),
             None => Outcome::failure(FailureKind::Unparseable, "no value"),
         };
@@ -318,7 +342,8 @@ impl Evaluator {
     ) -> Result<Outcome, Outcome> {
         let mut violation = 0.0;
         for constraint in &self.constraints {
-            violation += constraint.value(finished, read)?.max(0.0);
+            // Each is finite; a sum that overflows is still a violation.
+            violation = f64::min(violation + constraint.value(finished, read)?.max(0.0), f64::MAX);
         }
         let value = self.objective.value(finished, read);
         if violation > 0.0 {

@@ -4,7 +4,11 @@
 //! is written in one go before what it says counts, and forced to disk at least every 100 ms. So
 //! a process that is killed loses nothing, and a machine that goes down at most the last 100 ms.
 //! A last line without its end is what a full disk or a power cut leaves; it never counted, and is
-//! cut off.
+//! cut off. Every line ends with a checksum of the journal so far; lines of format 1 have none.
+
+mod lines;
+
+pub(crate) use lines::{End, Flaw, Lines};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::outcome::Outcome;
@@ -12,8 +16,9 @@ use crate::plan::{Plan, Sync};
 use racecars::{Point, StopReason};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -25,15 +30,16 @@ pub const FILE: &str = "journal.jsonl";
 /// Half the time within which lines are on disk, since syncing takes time as well.
 const SYNC_EVERY: Duration = Duration::from_millis(50);
 
-/// A line of the journal, as it is read.
+/// A line of the journal after the first, as it is read.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
-pub enum Event {
-    /// The first line.
-    Study(Box<Plan>),
+pub enum Event<'a> {
     /// A point was proposed.
-    Ask(Ask),
+    #[serde(borrow)]
+    Ask(Ask<'a>),
+    /// A repetition of a trial ended, and others are to come.
+    Part(Part),
     /// Its outcome was told.
     Tell(Tell),
     /// A leading point was evaluated again.
@@ -46,11 +52,13 @@ pub enum Event {
 
 /// A point was proposed.
 #[derive(Debug, Deserialize)]
-pub struct Ask {
+#[serde(deny_unknown_fields)]
+pub struct Ask<'a> {
     /// Its number: 0, 1, 2, ...
     pub trial: u64,
-    /// The values by name.
-    pub params: Box<RawValue>,
+    /// The values by name, as written.
+    #[serde(borrow)]
+    pub params: &'a RawValue,
     /// In deterministic mode: how many outcomes the optimizer knew by then. Lines are written as
     /// evaluations end, but told in the order asked.
     #[serde(default)]
@@ -60,8 +68,29 @@ pub struct Ask {
     pub at: u64,
 }
 
+/// A repetition of a trial ended, and others are to come: it is not run again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// The trial.
+    pub trial: u64,
+    /// Which repetition, from 0.
+    pub number: u64,
+    /// A value or a violation; a failure ends the trial.
+    pub outcome: Outcome,
+    /// How often the program was started.
+    pub attempts: u32,
+    /// How long it ran.
+    pub seconds: f64,
+    /// Which worker ran it.
+    pub worker: usize,
+    /// When, in milliseconds since 1970.
+    pub at: u64,
+}
+
 /// The outcome of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Tell {
     /// The trial.
     pub trial: u64,
@@ -89,6 +118,7 @@ pub struct Tell {
 
 /// A leading point was evaluated again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Repeat {
     /// The trial.
     pub trial: u64,
@@ -112,6 +142,7 @@ pub struct Repeat {
 
 /// A process resumed the study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Resume {
     /// When, in milliseconds since 1970.
     #[serde(default)]
@@ -126,6 +157,7 @@ pub struct Resume {
 
 /// A run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Stop {
     /// Why.
     pub reason: StopReason,
@@ -146,59 +178,19 @@ pub(crate) enum Entry<'a> {
         told: Option<u64>,
         at: u64,
     },
+    Part(&'a Part),
     Tell(&'a Tell),
     Repeat(&'a Repeat),
     Resume(&'a Resume),
     Stop(&'a Stop),
 }
 
-/// Reads the events of the journal at `path`, in order, with their line numbers, and returns the
-/// length of what is whole; a torn last line is left out.
-pub fn read(path: &Path, mut each: impl FnMut(u64, Event) -> Result<()>) -> Result<u64> {
-    let refuse = |error: io::Error| Error::system("read", path, error);
-    let mut reader = BufReader::with_capacity(1 << 16, File::open(path).map_err(refuse)?);
-    let (mut line, mut number, mut length) = (Vec::new(), 0, 0);
-    loop {
-        line.clear();
-        let count = reader.read_until(b'\n', &mut line).map_err(refuse)?;
-        if line.last() != Some(&b'\n') {
-            return Ok(length);
-        }
-        number += 1;
-        let event = serde_json::from_slice(&line).map_err(|error| damaged(path, number, error))?;
-        if (number == 1) != matches!(event, Event::Study(_)) {
-            let what = "the study's settings are in the first line, and only there";
-            return Err(damaged(path, number, what));
-        }
-        each(number, event)?;
-        length += count as u64;
-    }
-}
-
-/// The error of a line that cannot be right.
-pub(crate) fn damaged(path: &Path, line: u64, what: impl std::fmt::Display) -> Error {
-    Error::journal(format!("line {line} of {} is damaged: {what}", path.display()))
-}
-
-/// The plan in the first line of the journal at `path`; `None` if there is no journal, or nothing
-/// whole in it.
-pub(crate) fn plan(path: &Path) -> Result<Option<Plan>> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Error::system("read", path, error)),
-    };
-    let mut line = Vec::new();
-    BufReader::new(file)
-        .read_until(b'\n', &mut line)
-        .map_err(|error| Error::system("read", path, error))?;
-    if line.last() != Some(&b'\n') {
-        return Ok(None);
-    }
-    match serde_json::from_slice(&line) {
-        Ok(Event::Study(plan)) => Ok(Some(*plan)),
-        Ok(_) => Err(damaged(path, 1, "it does not hold the study's settings")),
-        Err(error) => Err(damaged(path, 1, error)),
+/// Reads the events of the journal at `path`, in order, with their line numbers; a torn last line is left
+/// out, and any other damage is an error.
+pub fn read(path: &Path, each: impl FnMut(u64, Event<'_>) -> Result<()>) -> Result<()> {
+    match Lines::open(path)? {
+        Some(mut lines) => lines.read(each),
+        None => Ok(()),
     }
 }
 
@@ -207,47 +199,53 @@ pub(crate) fn plan(path: &Path) -> Result<Option<Plan>> {
 pub(crate) struct Journal {
     path: PathBuf,
     file: File,
-    /// The length of what is whole.
-    length: u64,
+    /// Which file it is: device and inode.
+    identity: (u64, u64),
+    end: End,
     buffer: Vec<u8>,
     sync: Sync,
     syncer: Option<Syncer>,
 }
 
 impl Journal {
-    /// Opens the journal at `path`, of which `length` bytes are whole; the rest is cut off.
-    pub(crate) fn open(path: &Path, length: u64, sync: Sync) -> Result<Journal> {
+    /// The journal at `path`, open as `file`, whose whole lines end at `end`; the rest is cut off.
+    pub(crate) fn open(path: &Path, file: File, end: End, sync: Sync) -> Result<Journal> {
         let refuse = |error: io::Error| Error::system("write", path, error);
-        let file = OpenOptions::new().append(true).create(true).open(path).map_err(refuse)?;
-        if file.metadata().map_err(refuse)?.len() != length {
-            file.set_len(length).and_then(|()| file.sync_data()).map_err(refuse)?;
+        let metadata = file.metadata().map_err(refuse)?;
+        if metadata.len() != end.length {
+            file.set_len(end.length).and_then(|()| file.sync_data()).map_err(refuse)?;
         }
-        if length == 0 {
+        if end.length == 0 {
             // A new file survives a power cut once its folder is on disk.
             let folder = path.parent().unwrap_or(Path::new("."));
             File::open(folder).and_then(|folder| folder.sync_all()).map_err(refuse)?;
         }
         let syncer = match sync {
             Sync::Always => None,
-            Sync::Periodic => Some(Syncer::start(file.try_clone().map_err(refuse)?)),
+            Sync::Periodic => {
+                let file = file.try_clone().map_err(refuse)?;
+                Some(Syncer::start(file).map_err(refuse)?)
+            }
         };
-        let (path, buffer) = (path.to_path_buf(), Vec::new());
-        Ok(Journal { path, file, length, buffer, sync, syncer })
+        let (path, identity) = (path.to_path_buf(), (metadata.dev(), metadata.ino()));
+        Ok(Journal { path, file, identity, end, buffer: Vec::new(), sync, syncer })
     }
 
     /// Appends a line. What it says counts once this returns.
     pub(crate) fn append(&mut self, entry: &Entry<'_>) -> Result<()> {
+        self.check_in_place()?;
         self.buffer.clear();
+        let mut end = self.end;
         let failure = self.syncer.as_ref().and_then(Syncer::failure);
         let written = failure.map_or(Ok(()), Err).and_then(|()| {
             serde_json::to_writer(&mut self.buffer, entry)?;
-            self.buffer.push(b'\n');
+            end.seal(&mut self.buffer);
             self.file.write_all(&self.buffer)?;
             if self.sync == Sync::Always { self.file.sync_data() } else { Ok(()) }
         });
         match written {
             Ok(()) => {
-                self.length += self.buffer.len() as u64;
+                self.end = end;
                 if let Some(syncer) = &self.syncer {
                     syncer.wake();
                 }
@@ -255,10 +253,49 @@ impl Journal {
             }
             Err(error) => {
                 // Half a line would be repaired by the next process; better not to leave it.
-                let _ = self.file.set_len(self.length);
+                let _ = self.file.set_len(self.end.length);
                 Err(self.refused(error))
             }
         }
+    }
+
+    /// Refuses to write on where nobody would find it, or after what somebody else wrote.
+    fn check_in_place(&self) -> Result<()> {
+        let is_elsewhere = match std::fs::metadata(&self.path) {
+            Ok(found) if (found.dev(), found.ino()) == self.identity => {
+                if found.len() == self.end.length {
+                    return Ok(());
+                }
+                return Err(Error::journal(format!(
+                    "the journal {} was changed by somebody else: it has {} bytes, and this run wrote {}",
+                    self.path.display(),
+                    found.len(),
+                    self.end.length
+                )));
+            }
+            Ok(_) => "replaced by another file",
+            Err(error) if error.kind() == io::ErrorKind::NotFound => "deleted or moved",
+            Err(error) => return Err(self.refused(error)),
+        };
+        let copy = match self.rescue() {
+            Ok(copy) => {
+                format!("A copy of it is {}; put it back as {FILE} to resume", copy.display())
+            }
+            Err(error) => format!("A copy of it could not be written: {error}"),
+        };
+        let path = self.path.display();
+        Err(Error::journal(format!("the journal {path} was {is_elsewhere} during the run. {copy}")))
+    }
+
+    /// Copies what was written, which is still open here, to a file of its own.
+    fn rescue(&self) -> io::Result<PathBuf> {
+        let path = free_name(self.path.parent().unwrap_or(Path::new(".")));
+        let mut file = &self.file;
+        file.rewind()?;
+        let mut copy = File::create_new(&path)?;
+        io::copy(&mut file, &mut copy)?;
+        copy.sync_data()?;
+        Ok(path)
     }
 
     /// Forces all lines to disk.
@@ -273,6 +310,18 @@ impl Journal {
             self.path.display()
         );
         Error::new(ErrorKind::System, message)
+    }
+}
+
+/// The path of a journal that is put aside in `folder`: the first free one.
+pub(crate) fn free_name(folder: &Path) -> PathBuf {
+    let mut number = 1;
+    loop {
+        let path = folder.join(format!("journal-{number}.jsonl"));
+        if !path.exists() {
+            return path;
+        }
+        number += 1;
     }
 }
 
@@ -291,10 +340,10 @@ struct Shared {
 }
 
 impl Syncer {
-    fn start(file: File) -> Syncer {
+    fn start(file: File) -> io::Result<Syncer> {
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
-        let thread = std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().spawn(move || {
             loop {
                 let is_last = theirs.is_closed.load(Ordering::Acquire);
                 if theirs.is_dirty.swap(false, Ordering::AcqRel)
@@ -308,8 +357,8 @@ impl Syncer {
                 }
                 std::thread::park_timeout(SYNC_EVERY);
             }
-        });
-        Syncer { shared, thread: Some(thread) }
+        })?;
+        Ok(Syncer { shared, thread: Some(thread) })
     }
 
     /// Says that there is something to sync.
@@ -350,20 +399,26 @@ mod tests {
         }
     }
 
-    fn trials(path: &Path) -> Result<(Vec<u64>, u64)> {
+    fn open(path: &Path, end: End, sync: Sync) -> Journal {
+        let file = File::options().read(true).append(true).create(true).open(path).unwrap();
+        Journal::open(path, file, end, sync).unwrap()
+    }
+
+    fn trials(path: &Path) -> Result<(Vec<u64>, End)> {
         let mut trials = Vec::new();
-        let length = read(path, |_, event| {
+        let mut lines = Lines::open(path)?.unwrap();
+        lines.read(|_, event| {
             if let Event::Tell(tell) = event {
                 trials.push(tell.trial);
             }
             Ok(())
         })?;
-        Ok((trials, length))
+        Ok((trials, lines.end()))
     }
 
     fn journal(folder: &Path, sync: Sync) -> PathBuf {
         let path = folder.join(FILE);
-        let mut journal = Journal::open(&path, 0, sync).unwrap();
+        let mut journal = open(&path, End::default(), sync);
         journal.append(&Entry::Study(&plan_of_one())).unwrap();
         for trial in 0..3 {
             journal.append(&Entry::Tell(&tell(trial))).unwrap();
@@ -380,11 +435,10 @@ mod tests {
     fn what_is_written_is_read() {
         let folder = tempfile::tempdir().unwrap();
         for sync in [Sync::Always, Sync::Periodic] {
-            let path = folder.path().join(FILE);
-            let _ = std::fs::remove_file(&path);
-            let path = journal(path.parent().unwrap(), sync);
+            let _ = std::fs::remove_file(folder.path().join(FILE));
+            let path = journal(folder.path(), sync);
             assert_eq!(trials(&path).unwrap().0, [0, 1, 2]);
-            assert_eq!(plan(&path).unwrap(), Some(plan_of_one()));
+            assert_eq!(Lines::open(&path).unwrap().unwrap().plan(), &plan_of_one());
         }
     }
 
@@ -396,28 +450,183 @@ mod tests {
         let last = whole[..whole.len() - 1].iter().rposition(|&b| b == b'\n').unwrap() + 1;
         for cut in last..whole.len() {
             std::fs::write(&path, &whole[..cut]).unwrap();
-            let (seen, length) = trials(&path).unwrap();
-            assert_eq!((seen.len(), length), (2, last as u64));
-            let mut journal = Journal::open(&path, length, Sync::Always).unwrap();
-            journal.append(&Entry::Tell(&tell(2))).unwrap();
+            let (seen, end) = trials(&path).unwrap();
+            assert_eq!((seen.len(), end.length), (2, last as u64));
+            open(&path, end, Sync::Always).append(&Entry::Tell(&tell(2))).unwrap();
             assert_eq!(std::fs::read(&path).unwrap(), whole);
         }
-        std::fs::write(&path, &whole[..20]).unwrap();
-        assert_eq!(plan(&path).unwrap(), None);
+        for cut in 0..30 {
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            assert!(Lines::open(&path).unwrap().is_none());
+        }
     }
 
     #[test]
-    fn a_damaged_line_is_reported_with_its_number() {
+    fn every_flipped_bit_of_every_line_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = journal(folder.path(), Sync::Always);
+        let whole = std::fs::read(&path).unwrap();
+        let line_of = |at: usize| 1 + whole[..at].iter().filter(|&&byte| byte == b'\n').count();
+        for bit in 0..8 * (whole.len() - 1) {
+            let mut damaged = whole.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(&path, &damaged).unwrap();
+            let error = trials(&path).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Journal);
+            let (message, line) = (error.to_string(), line_of(bit / 8));
+            let is_named = message.starts_with(&format!("line {line} of "));
+            assert!(is_named || message.contains("is not the journal of a study"), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_lost_repeated_or_moved_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let path = journal(folder.path(), Sync::Always);
         let whole = std::fs::read_to_string(&path).unwrap();
-        std::fs::write(&path, whole.replacen("\"trial\":1", "\"trial\":x", 1)).unwrap();
-        let error = trials(&path).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Journal);
-        assert!(error.to_string().starts_with("line 3 of "), "{error}");
-        std::fs::write(&path, format!("{whole}{whole}")).unwrap();
-        assert!(trials(&path).unwrap_err().to_string().starts_with("line 5 of "));
-        std::fs::write(&path, "{\"stop\":{\"reason\":\"x\"}}\n").unwrap();
-        assert!(plan(&path).is_err() && trials(&path).is_err());
+        let lines: Vec<&str> = whole.lines().collect();
+        for (order, line) in [
+            (&[0, 2, 3][..], 2),
+            (&[0, 1, 3], 3),
+            (&[0, 1, 1, 2, 3], 3),
+            (&[0, 2, 1, 3], 2),
+            (&[0, 1, 2, 3, 0], 5),
+        ] {
+            let text: String = order.iter().map(|&i| format!("{}\n", lines[i])).collect();
+            std::fs::write(&path, text).unwrap();
+            let error = trials(&path).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("line {line} of ")), "{error}");
+            assert!(error.contains(&format!("head -n {}", line - 1)), "{error}");
+        }
+    }
+
+    #[test]
+    fn lines_without_a_checksum_are_read_where_the_first_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = journal(folder.path(), Sync::Always);
+        let whole = std::fs::read_to_string(&path).unwrap();
+        let bare = |line: &str| format!("{}}}\n", &line[..line.rfind(",\"crc\"").unwrap()]);
+        let old: String = whole.lines().map(bare).collect::<String>().replacen(":2,", ":1,", 1);
+        std::fs::write(&path, &old).unwrap();
+        let (seen, end) = trials(&path).unwrap();
+        assert_eq!(seen, [0, 1, 2]);
+        // What is added has one.
+        open(&path, end, Sync::Always).append(&Entry::Tell(&tell(3))).unwrap();
+        assert_eq!(trials(&path).unwrap().0, [0, 1, 2, 3]);
+        let mixed = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, mixed.replacen("\"trial\":3", "\"trial\":4", 1)).unwrap();
+        assert!(trials(&path).unwrap_err().to_string().contains("line 5 of"));
+        let second = whole.lines().nth(1).unwrap();
+        for wrong in [
+            whole.replacen(second, bare(second).trim_end(), 1),
+            whole.lines().map(bare).collect::<String>(),
+        ] {
+            std::fs::write(&path, wrong).unwrap();
+            assert!(trials(&path).unwrap_err().to_string().contains("it has no checksum"));
+        }
+    }
+
+    #[test]
+    fn what_this_version_does_not_understand_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        let first = "{\"study\":{\"version\":1,\"space\":{\"coordinates\":[{\"name\":\"x\",\"type\":\"real\",\
+                     \"low\":0,\"high\":1}]}}}";
+        let error = |text: String| {
+            std::fs::write(&path, &text).unwrap();
+            let error = trials(&path).unwrap_err().to_string();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+            error
+        };
+        let add = |key: &str| first.replace("\"version\":1", key);
+        assert!(error(add("\"version\":9") + "\n").contains("is of format 9, of a later version"));
+        let unknown = error(add("\"version\":1,\"magic\":2") + "\n");
+        assert!(unknown.contains("line 1 of") && unknown.contains("unknown field `magic`"));
+        for time in ["-1", "1e300", "\"soon\""] {
+            for key in ["timeout", "time_limit"] {
+                let message = error(add(&format!("\"version\":1,\"{key}\":{time}")) + "\n");
+                assert!(message.contains("is not a positive time"), "{message}");
+            }
+        }
+        for line in [
+            "{\"party\":{\"at\":3}}",
+            "{\"stop\":{\"reason\":\"evaluations\",\"mood\":1}}",
+            "{\"tell\":{\"trial\":0,\"outcome\":{\"value\":1,\"weight\":2}}}",
+            first,
+        ] {
+            let message = error(format!("{first}\n{line}\n"));
+            assert!(
+                message.starts_with("line 2 of ") && message.contains("understands"),
+                "{message}"
+            );
+        }
+        for foreign in ["my notes", "my notes\n", "[1]\n", "{\"studies\":1}", "\n"] {
+            let message = error(foreign.to_string());
+            assert!(message.contains("is not the journal of a study, and is left as it is"));
+        }
+    }
+
+    #[test]
+    fn a_journal_that_is_deleted_replaced_or_changed_is_not_written_on() {
+        for (change, what) in [
+            ("deleted", "was deleted or moved during the run"),
+            ("replaced", "was replaced by another file during the run"),
+            ("changed", "was changed by somebody else"),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = journal(folder.path(), Sync::Always);
+            let whole = std::fs::read(&path).unwrap();
+            let mut writer = open(&path, trials(&path).unwrap().1, Sync::Always);
+            match change {
+                "deleted" => std::fs::remove_file(&path).unwrap(),
+                "replaced" => {
+                    std::fs::write(folder.path().join("other"), &whole).unwrap();
+                    std::fs::rename(folder.path().join("other"), &path).unwrap();
+                }
+                _ => File::options().append(true).open(&path).unwrap().write_all(b"!").unwrap(),
+            }
+            let error = writer.append(&Entry::Tell(&tell(3))).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Journal);
+            assert!(error.to_string().contains(what), "{error}");
+            if change != "changed" {
+                let copy = std::fs::read(folder.path().join("journal-1.jsonl")).unwrap();
+                assert_eq!(copy, whole);
+            }
+        }
+    }
+
+    /// `cargo test --release -p racecars-study journal::tests::what_a_line_costs -- --ignored --nocapture`
+    #[test]
+    #[ignore = "a measurement"]
+    fn what_a_line_costs() {
+        const LINES: u32 = 100_000;
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = open(
+            &journal(folder.path(), Sync::Periodic).with_file_name("other"),
+            End::default(),
+            Sync::Periodic,
+        );
+        let (tell, start) = (tell(1), std::time::Instant::now());
+        for _ in 0..LINES {
+            journal.append(&Entry::Tell(&tell)).unwrap();
+        }
+        let whole = start.elapsed() / LINES;
+        let timed = |each: &mut dyn FnMut()| {
+            let start = std::time::Instant::now();
+            (0..LINES).for_each(|_| each());
+            start.elapsed() / LINES
+        };
+        let (line, mut end, mut buffer) =
+            (serde_json::to_vec(&tell).unwrap(), End::default(), Vec::new());
+        let checksum = timed(&mut || {
+            buffer.clear();
+            buffer.extend_from_slice(&line);
+            end.seal(&mut buffer);
+        });
+        let in_place = timed(&mut || journal.check_in_place().unwrap());
+        let bytes = buffer.len();
+        println!(
+            "a line of {bytes} bytes: {whole:?}, of which checksum {checksum:?}, place {in_place:?}"
+        );
     }
 }

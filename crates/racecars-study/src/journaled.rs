@@ -10,13 +10,16 @@
 //! `ask` line says how many had been told by then.
 
 use crate::error::{Error, Result};
-use crate::journal::{self, Ask, Entry, Event, Journal, Repeat, Resume, Stop, Tell};
+use crate::journal::{
+    self, Ask, End, Entry, Event, Journal, Lines, Part, Repeat, Resume, Stop, Tell,
+};
 use crate::lock::Lock;
 use crate::noise::Recommended;
 use crate::plan::{Plan, now};
 use crate::record::Record;
 use crate::search::{Search, Step};
 use racecars::{Point, Portfolio, StopReason};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// A study open for asking and telling.
@@ -35,18 +38,22 @@ struct State {
     plan: Plan,
     search: Search,
     record: Record,
+    /// The repetitions that have ended of trials that have not.
+    parts: HashMap<u64, Vec<Part>>,
 }
 
 impl State {
     /// The state of a study that has just begun.
     fn new(plan: &Plan) -> Result<State> {
-        Ok(State { search: Search::new(plan)?, record: Record::new(plan), plan: plan.clone() })
+        let (search, record, plan) = (Search::new(plan)?, Record::new(plan), plan.clone());
+        Ok(State { plan, search, record, parts: HashMap::new() })
     }
 
     /// Enters a line of the journal; `Err` says what is wrong with it.
-    fn replay(&mut self, event: Event) -> Result<(), String> {
+    fn replay(&mut self, event: Event<'_>) -> Result<(), String> {
         match event {
             Event::Ask(ask) => self.replay_ask(&ask),
+            Event::Part(part) => self.enter_part(part),
             Event::Tell(tell) => self.tell(tell).map_err(|error| error.to_string()),
             Event::Repeat(repeat) => {
                 self.record.enter_repeat(&repeat);
@@ -58,11 +65,23 @@ impl State {
                 self.plan.jobs = jobs.unwrap_or(self.plan.jobs);
                 Ok(())
             }
-            Event::Study(_) | Event::Stop(_) => Ok(()),
+            Event::Stop(_) => Ok(()),
         }
     }
 
-    fn replay_ask(&mut self, ask: &Ask) -> Result<(), String> {
+    /// Enters a repetition; they end one after the other.
+    fn enter_part(&mut self, part: Part) -> Result<(), String> {
+        self.search.point(part.trial)?;
+        let parts = self.parts.entry(part.trial).or_default();
+        if part.number != parts.len() as u64 || part.outcome.is_failure() {
+            let (number, trial) = (part.number, part.trial);
+            return Err(format!("repetition {number} of trial {trial} is not the next, or failed"));
+        }
+        parts.push(part);
+        Ok(())
+    }
+
+    fn replay_ask(&mut self, ask: &Ask<'_>) -> Result<(), String> {
         let space = &self.plan.space;
         let point = self.search.replay_ask(ask.trial, ask.told)?;
         let ours = serde_json::to_string(&space.view(point)).map_err(|error| error.to_string())?;
@@ -77,10 +96,12 @@ impl State {
         Ok(())
     }
 
-    /// Enters an outcome that is in the journal.
-    fn tell(&mut self, tell: Tell) -> Result<()> {
+    /// Enters an outcome that is in the journal, as it is read from there.
+    fn tell(&mut self, mut tell: Tell) -> Result<()> {
+        tell.outcome = tell.outcome.checked();
         let point = self.search.point(tell.trial).map_err(Error::setting)?;
         self.record.enter(&tell, point);
+        self.parts.remove(&tell.trial);
         self.search.tell(tell.trial, tell.outcome)
     }
 }
@@ -99,21 +120,26 @@ impl JournaledSearch {
         mut make: impl FnMut(Option<&Plan>) -> Result<Plan>,
     ) -> Result<JournaledSearch> {
         let path = folder.join(journal::FILE);
-        let (mut state, length, is_resumed) = match journal::plan(&path)? {
-            Some(first) => {
+        let (mut state, end, is_resumed) = match Lines::open(&path)? {
+            Some(mut lines) => {
+                let first = lines.plan();
                 // Before the replay, which takes its time.
-                make(Some(&first))?.check_continues(&first, folder)?;
-                let mut state = State::new(&first)?;
-                let length = journal::read(&path, |line, event| {
-                    state.replay(event).map_err(|what| journal::damaged(&path, line, what))
+                make(Some(first))?.check_continues(first, folder)?;
+                let mut state = State::new(first)?;
+                lines.read(|line, event| {
+                    state.replay(event).map_err(|what| {
+                        let path = path.display();
+                        Error::journal(format!("line {line} of {path} cannot be right: {what}"))
+                    })
                 })?;
                 state.plan = make(Some(&state.plan))?;
-                (state, length, true)
+                (state, lines.end(), true)
             }
-            None => (State::new(&make(None)?)?, 0, false),
+            None => (State::new(&make(None)?)?, End::default(), false),
         };
         state.search.apply_rules(&state.plan)?;
-        let mut journal = Journal::open(&path, length, state.plan.sync)?;
+        let file = lock.journal().map_err(|error| Error::system("open", &path, error))?;
+        let mut journal = Journal::open(&path, file, end, state.plan.sync)?;
         if !is_resumed {
             journal.append(&Entry::Study(&state.plan))?;
             journal.flush()?;
@@ -218,6 +244,17 @@ impl JournaledSearch {
         Ok(step)
     }
 
+    /// The repetitions of a pending trial that have ended.
+    pub(crate) fn parts(&self, trial: u64) -> &[Part] {
+        self.state.parts.get(&trial).map_or(&[], Vec::as_slice)
+    }
+
+    /// Takes in a repetition of a pending trial.
+    pub(crate) fn part(&mut self, part: Part) -> Result<()> {
+        self.journal.append(&Entry::Part(&part))?;
+        self.state.enter_part(part).map_err(Error::setting)
+    }
+
     /// Takes in an outcome. The optimizer learns it by [`JournaledSearch::step`].
     pub(crate) fn tell(&mut self, tell: &Tell) -> Result<()> {
         self.state.search.point(tell.trial).map_err(Error::setting)?;
@@ -230,5 +267,97 @@ impl JournaledSearch {
         self.journal.append(&Entry::Repeat(repeat))?;
         self.state.record.enter_repeat(repeat);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::{Format, export};
+    use crate::report::Digest;
+    use crate::{Direction, FailureKind, Outcome, Settings};
+    use proptest::prelude::*;
+    use serde_json::Value;
+    use std::time::Duration;
+
+    fn outcome() -> impl Strategy<Value = Outcome> {
+        let number = || prop_oneof![any::<f64>(), -1.0..1.0f64];
+        prop_oneof![
+            3 => number().prop_map(Outcome::Value),
+            2 => (number(), prop::option::of(number()))
+                .prop_map(|(violation, value)| Outcome::Infeasible { violation, value }),
+            1 => (prop::sample::select(FailureKind::ALL), "(?s).{0,9}")
+                .prop_map(|(kind, reason)| Outcome::failure(kind, reason)),
+        ]
+    }
+
+    /// To the bit: JSON and Rust print the shortest digits that are read as the same number.
+    fn bits(outcomes: &[Outcome]) -> Vec<String> {
+        outcomes.iter().map(|outcome| format!("{outcome:?}")).collect()
+    }
+
+    fn open(folder: &Path, settings: &Settings) -> JournaledSearch {
+        let lock = Lock::take(folder, Duration::ZERO).unwrap();
+        JournaledSearch::open(folder, lock, |old| Plan::new(settings, folder, old)).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+        #[test]
+        fn every_outcome_is_the_same_in_journal_resumed_study_report_and_export(
+            outcomes in prop::collection::vec(outcome(), 1..9),
+            direction in prop::sample::select(&["minimize", "maximize"][..]),
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let folder = folder.path();
+            let text = format!("{direction} = 'last'\nalgorithm = 'random'\nparameters = ['x=0:1']");
+            let settings = Settings::parse(&text).unwrap();
+            let mut live = open(folder, &settings);
+            let tell = |trial, outcome| Tell {
+                trial, outcome, attempts: 1, seconds: 0.25, worker: 0, values: Vec::new(), at: 1, stderr: None,
+            };
+            for (trial, outcome) in outcomes.iter().enumerate() {
+                prop_assert_eq!(live.step().unwrap(), Step::Asked(trial as u64));
+                live.tell(&tell(trial as u64, outcome.clone())).unwrap();
+            }
+            let best = live.record().best.clone();
+            drop(live);
+            let checked: Vec<Outcome> = outcomes.iter().map(|outcome| outcome.clone().checked()).collect();
+
+            let mut read = Vec::new();
+            journal::read(&folder.join(journal::FILE), |_, event| {
+                if let Event::Tell(tell) = event {
+                    read.push(tell.outcome);
+                }
+                Ok(())
+            }).unwrap();
+            prop_assert_eq!(bits(&read), bits(&checked));
+
+            let sense = Settings::parse(&text).unwrap().minimize.map_or(Direction::Maximize, |_| Direction::Minimize);
+            let expected = checked.iter().filter(|outcome| !outcome.is_failure())
+                .min_by_key(|outcome| outcome.rank_in(sense)).map(|outcome| format!("{outcome:?}"));
+            prop_assert_eq!(best.as_ref().map(|best| format!("{:?}", best.outcome)), expected);
+            let resumed = open(folder, &settings);
+            prop_assert_eq!(&resumed.record().best, &best);
+            let digest = Digest::read(folder).unwrap().unwrap();
+            prop_assert_eq!(&digest.record().best, &best);
+
+            let mut json = Vec::new();
+            export(folder, Format::Json, &mut json).unwrap();
+            let json: Value = serde_json::from_slice(&json).unwrap();
+            for (outcome, row) in checked.iter().zip(json["trials"].as_array().unwrap()) {
+                let number = |key: &str| row[key].as_f64();
+                prop_assert_eq!(match outcome {
+                    Outcome::Value(value) => ("value", Some(*value), None),
+                    Outcome::Infeasible { violation, value } => ("infeasible", *value, Some(*violation)),
+                    Outcome::Failed(failure) => (failure.kind.name(), None, None),
+                }, (row["state"].as_str().unwrap(), number("value"), number("violation")));
+            }
+            for format in [Format::Csv, Format::Optuna] {
+                let exported = export(folder, format, &mut std::io::sink()).unwrap();
+                prop_assert_eq!(exported.trials, outcomes.len() as u64);
+            }
+        }
     }
 }

@@ -45,13 +45,19 @@ pub(crate) fn outcome(
     }
 }
 
+/// A violation that is given is a number: `null` may be an infinity that JSON could not hold.
+pub(crate) fn violation<'de, D: Deserializer<'de>>(json: D) -> Result<Option<f64>, D::Error> {
+    f64::deserialize(json).map(Some)
+}
+
 /// The JSON.
 #[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Line {
     params: NamedPoint,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "violation")]
     infeasible: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     failed: Option<String>,
@@ -153,6 +159,10 @@ mod tests {
         assert!(error("{").contains("is not a known point"));
         assert!(error(r#"{"value":1}"#).contains("missing field `params`"));
         assert!(error(r#"{"params":{"x":1}}"#).contains("tell one of value"));
+        let null = r#"{"params":{"x":1},"value":1,"infeasible":null}"#;
+        assert!(error(null).contains("invalid type: null, expected f64"));
+        let misspelt = r#"{"params":{"x":1},"value":1,"infeasable":2}"#;
+        assert!(error(misspelt).contains("unknown field `infeasable`"));
         assert!(
             error(r#"{"params":{"x":1},"value":1,"failed":"x"}"#).contains("tell one of value")
         );

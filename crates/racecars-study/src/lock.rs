@@ -1,67 +1,100 @@
-//! One process at a time on a study: an advisory lock on a file in its folder. The system drops it
-//! with the process, however that ends.
+//! One process at a time on a study: an advisory lock on its journal. The system drops it with the process,
+//! however that ends.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::journal;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, Write};
-use std::path::Path;
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// A study that is ours until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
+    path: PathBuf,
+    /// The journal.
     file: File,
+    /// The file `lock`, which earlier versions lock instead. It has our process number, for others' messages.
+    note: File,
 }
 
 impl Lock {
-    /// Takes the lock, waiting at most `patience` for another process to give it back.
+    /// Takes the lock of the study in `folder`, waiting at most `patience` for another process to give it
+    /// back. A study that has not begun gets an empty journal.
     pub(crate) fn take(folder: &Path, patience: Duration) -> Result<Lock> {
-        let path = folder.join("lock");
-        let refuse = |error: std::io::Error| Error::system("lock", &path, error);
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(refuse)?;
+        let (path, note) = (folder.join(journal::FILE), folder.join("lock"));
         let start = Instant::now();
-        while let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            if error != rustix::io::Errno::WOULDBLOCK && error != rustix::io::Errno::INTR {
-                return Err(refuse(error.into()));
-            }
-            if start.elapsed() >= patience {
-                return Err(Lock::taken(folder, &mut file));
+        loop {
+            let (file, mut writer) = (open(&path)?, open(&note)?);
+            if is_locked(&file, &path)? && is_locked(&writer, &note)? {
+                // Whoever had the lock may have moved the journal aside.
+                if is_at(&file, &path) {
+                    // No loss if the disk is full.
+                    let _ =
+                        writer.set_len(0).and_then(|()| writeln!(writer, "{}", std::process::id()));
+                    return Ok(Lock { path, file, note: writer });
+                }
+            } else if start.elapsed() >= patience {
+                return Err(taken(folder, &note));
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        // The number is for the message above, so it is no loss if the disk is full.
-        let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-        Ok(Lock { file })
     }
 
-    fn taken(folder: &Path, file: &mut File) -> Error {
-        let mut holder = String::new();
-        let _ = file.rewind().and_then(|()| file.read_to_string(&mut holder));
-        let holder = match holder.trim() {
-            "" => "another process".to_string(),
-            process => format!("process {process}"),
-        };
-        let message = format!(
-            "{holder} is running the study in {}; wait for it, stop it, or choose another folder with \
-             --study",
-            folder.display()
-        );
-        Error::new(ErrorKind::Locked, message)
+    /// The journal, open for reading and appending.
+    pub(crate) fn journal(&self) -> io::Result<File> {
+        self.file.try_clone()
     }
+}
+
+fn open(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options.read(true).append(true).create(true).open(path);
+    file.map_err(|error| Error::system("open", path, error))
+}
+
+/// Locks the file unless somebody else has it; says whether that worked.
+fn is_locked(file: &File, path: &Path) -> Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(Error::system("lock", path, io::Error::from(error))),
+    }
+}
+
+/// Whether `path` leads to this file.
+fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(ours), Ok(found)) => (ours.dev(), ours.ino()) == (found.dev(), found.ino()),
+        _ => false,
+    }
+}
+
+fn taken(folder: &Path, note: &Path) -> Error {
+    let holder = match std::fs::read_to_string(note).unwrap_or_default().trim() {
+        "" => "another process".to_string(),
+        process => format!("process {process}"),
+    };
+    let message = format!(
+        "{holder} is running the study in {}; wait for it, stop it, or choose another folder with --study",
+        folder.display()
+    );
+    Error::new(ErrorKind::Locked, message)
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing the file is not enough: a program that another thread is just starting has it open
+        // A study that did not begin leaves no journal.
+        if self.file.metadata().is_ok_and(|ours| ours.len() == 0) && is_at(&self.file, &self.path) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+        // Closing the files is not enough: a program that another thread is just starting has them open
         // as well, for a moment.
-        let _ = flock(&self.file, FlockOperation::Unlock);
+        for file in [&self.note, &self.file] {
+            let _ = flock(file, FlockOperation::Unlock);
+        }
     }
 }
 
@@ -78,5 +111,39 @@ mod tests {
         assert!(error.to_string().starts_with(&format!("process {} is", std::process::id())));
         drop(first);
         assert!(Lock::take(folder.path(), Duration::ZERO).is_ok());
+        assert!(!folder.path().join(journal::FILE).exists(), "nothing was begun");
+    }
+
+    #[test]
+    fn the_lock_is_on_the_journal_and_that_of_earlier_versions_is_respected() {
+        let folder = tempfile::tempdir().unwrap();
+        let note = folder.path().join("lock");
+        let first = Lock::take(folder.path(), Duration::ZERO).unwrap();
+        std::fs::remove_file(&note).unwrap();
+        let error = Lock::take(folder.path(), Duration::ZERO).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Locked);
+        drop(first);
+        let theirs = File::create(&note).unwrap();
+        flock(&theirs, FlockOperation::NonBlockingLockExclusive).unwrap();
+        assert_eq!(
+            Lock::take(folder.path(), Duration::ZERO).unwrap_err().kind(),
+            ErrorKind::Locked
+        );
+        drop(theirs);
+        assert!(Lock::take(folder.path(), Duration::ZERO).is_ok());
+    }
+
+    #[test]
+    fn whoever_waits_gets_the_journal_that_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(journal::FILE);
+        let first = Lock::take(folder.path(), Duration::ZERO).unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| Lock::take(folder.path(), Duration::from_secs(60)));
+            std::fs::rename(&path, folder.path().join("aside")).unwrap();
+            drop(first);
+            let second = waiting.join().unwrap().unwrap();
+            assert!(is_at(&second.file, &path));
+        });
     }
 }

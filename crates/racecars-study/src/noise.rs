@@ -12,22 +12,24 @@ pub(crate) fn aggregated(values: &[f64], aggregate: Aggregate) -> Option<f64> {
     if values.is_empty() {
         return None;
     }
-    let count = values.len();
-    match aggregate {
-        Aggregate::Mean => {
-            let mean = values.iter().sum::<f64>() / count as f64;
-            // The sum of large values may overflow; their mean does not.
-            let scaled = || values.iter().map(|value| value / count as f64).sum();
-            Some(if mean.is_finite() { mean } else { scaled() })
-        }
+    Some(match aggregate {
+        Aggregate::Mean => mean(values),
         Aggregate::Median => {
             let mut sorted = values.to_vec();
             sorted.sort_by(f64::total_cmp);
-            let (low, high) = (sorted[(count - 1) / 2], sorted[count / 2]);
-            // Not the half of a sum, which could overflow; and exact for an odd number.
-            Some(low + (high - low) / 2.0)
+            f64::midpoint(sorted[(values.len() - 1) / 2], sorted[values.len() / 2])
         }
+    })
+}
+
+/// The mean of finite values: finite, also where their sum overflows.
+pub(crate) fn mean(values: &[f64]) -> f64 {
+    let count = values.len() as f64;
+    let sum: f64 = values.iter().sum();
+    if sum.is_finite() {
+        return sum / count;
     }
+    values.iter().map(|value| value / count).sum::<f64>().clamp(f64::MIN, f64::MAX)
 }
 
 /// A leading point.
@@ -129,6 +131,11 @@ mod tests {
         assert_eq!(aggregated(&[1.6e308, 1.6e308], Aggregate::Mean), Some(1.6e308));
         assert_eq!(aggregated(&[6.0, 1.0, 2.0], Aggregate::Median), Some(2.0));
         assert_eq!(aggregated(&[4.0, 1.0, 2.0, 3.0], Aggregate::Median), Some(2.5));
+        let (low, high) = (-1.7e308, 1.7e308);
+        assert_eq!(aggregated(&[high, high], Aggregate::Mean), Some(high));
+        assert_eq!(aggregated(&[high, high], Aggregate::Median), Some(high));
+        assert_eq!(aggregated(&[low, high], Aggregate::Median), Some(0.0));
+        assert_eq!(aggregated(&[f64::MAX; 3], Aggregate::Mean), Some(f64::MAX));
     }
 
     #[test]

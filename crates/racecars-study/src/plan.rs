@@ -14,7 +14,7 @@ use serde::de::{Deserialize, Deserializer};
 use std::path::{Path, PathBuf};
 
 /// The journal format that this version writes.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// When the journal is forced to disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -82,6 +82,7 @@ impl Plan {
             (None, Some(source)) => (Direction::Maximize, source),
             (source, None) => (Direction::Minimize, source.unwrap_or_default()),
         };
+        check_text(&base)?;
         let dimension = space.dimension();
         let budget = match settings.budget {
             Some(budget) => budget.evaluations(dimension),
@@ -156,12 +157,6 @@ impl Plan {
     /// Refuses to resume a study under settings that would make it another one. The budget may change, but
     /// not below the first, and so may the rows of the table that say so.
     pub(crate) fn check_continues(&self, old: &Plan, folder: &Path) -> Result<()> {
-        if old.version != VERSION {
-            return Err(Error::journal(format!(
-                "the journal is of format {}; this version reads format {VERSION}",
-                old.version
-            )));
-        }
         let folder = folder.display();
         if self.space != old.space {
             let difference = parameters_differ(&self.space, &old.space);
@@ -198,7 +193,8 @@ impl<'de> Deserialize<'de> for Plan {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(serde::Deserialize)]
         struct Written {
-            version: Option<u32>,
+            #[serde(default)]
+            version: u32,
             space: Space,
             #[serde(default)]
             direction: Direction,
@@ -221,8 +217,18 @@ impl<'de> Deserialize<'de> for Plan {
             Direction::Maximize => settings.maximize = Some(objective.unwrap_or_default()),
         }
         let plan = Plan::resolve(settings, written.space, written.base, written.started);
-        let version = written.version.unwrap_or(VERSION);
-        Ok(Plan { version, ..plan.map_err(refuse)? })
+        Ok(Plan { version: written.version, ..plan.map_err(refuse)? })
+    }
+}
+
+/// Refuses a folder whose name is no text: the journal, `{dir}` and what commands get are texts.
+pub(crate) fn check_text(folder: &Path) -> Result<()> {
+    match folder.to_str() {
+        Some(_) => Ok(()),
+        None => Err(Error::setting(format!(
+            "the name of the folder {folder:?} is not UTF-8, which a study's journal and commands need; \
+             rename it, or work in another one"
+        ))),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::command::Task;
 use crate::error::{Error, ErrorKind, Result};
 use crate::evaluate::{Evaluator, Halt, Measurement, Stop};
-use crate::journal::{Repeat, Tell};
+use crate::journal::{Part, Repeat, Tell};
 use crate::journaled::JournaledSearch;
 use crate::outcome::Outcome;
 use crate::plan::now;
@@ -87,6 +87,14 @@ struct Job {
     point: Vec<f64>,
     /// `None` for the trial itself, a number for a fresh evaluation of a leading point.
     number: Option<u64>,
+    /// The repetitions of the trial that have ended.
+    parts: Vec<Part>,
+}
+
+/// What workers report.
+enum News {
+    Part(Part),
+    Done(Done),
 }
 
 struct Done {
@@ -117,8 +125,8 @@ pub(crate) fn run(
     let (to_workers, from_workers) = (Queue::new(), Queue::new());
     std::thread::scope(|scope| {
         for worker in 0..jobs {
-            let (queue, done) = (&to_workers, &from_workers);
-            let work = move || work(worker, queue, done, evaluator, stop);
+            let (queue, news) = (&to_workers, &from_workers);
+            let work = move || work(worker, queue, news, evaluator, stop);
             if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, work) {
                 // The others wait for work, and this scope for them.
                 to_workers.close();
@@ -160,17 +168,20 @@ pub(crate) fn run(
 fn work(
     worker: usize,
     jobs: &Queue<Job>,
-    done: &Queue<Done>,
+    news: &Queue<News>,
     evaluator: &Evaluator,
     stop: Stop<'_>,
 ) {
     while let Some(job) = jobs.pop() {
         let result = match job.number {
             _ if stop.finish.load(Ordering::Acquire) => Err(Halt::Stopped),
-            None => evaluator.trial(job.trial, &job.point, stop),
+            None => {
+                let mut each = |part| news.push(News::Part(Part { worker, ..part }));
+                evaluator.trial(job.trial, &job.point, &job.parts, &mut each, stop)
+            }
             Some(number) => evaluator.reevaluate(job.trial, &job.point, number, stop),
         };
-        done.push(Done { job, worker, result });
+        news.push(News::Done(Done { job, worker, result }));
     }
 }
 
@@ -183,7 +194,7 @@ struct Runner<'s> {
     limit: Option<Duration>,
     jobs: usize,
     to_workers: &'s Queue<Job>,
-    from_workers: &'s Queue<Done>,
+    from_workers: &'s Queue<News>,
     /// Jobs given to workers.
     busy: usize,
     /// Outcomes of this run, and failures among them.
@@ -207,7 +218,9 @@ impl Runner<'_> {
                 && self.busy < self.jobs
                 && let Some(trial) = queue.pop_front()
             {
-                self.start(trial, None, self.search.point(trial).unwrap_or_default().to_vec());
+                let point = self.search.point(trial).unwrap_or_default().to_vec();
+                let parts = self.search.parts(trial).to_vec();
+                self.start(Job { trial, point, number: None, parts });
             }
             if self.busy == 0
                 && let Some(reason) = winds_down.or(stop)
@@ -217,7 +230,7 @@ impl Runner<'_> {
             }
             // Now that the workers have their next jobs.
             self.show(latest.take(), None);
-            if let Some(done) = self.wait() {
+            if let Some(done) = self.wait()? {
                 latest = self.settle(done)?;
             }
         }
@@ -261,7 +274,8 @@ impl Runner<'_> {
         let mut queue: VecDeque<Job> = (missing.into_iter())
             .map(|(place, number)| {
                 let leader = &leaders.leaders()[place];
-                Job { trial: leader.trial, point: leader.point.clone(), number: Some(number) }
+                let (trial, point) = (leader.trial, leader.point.clone());
+                Job { trial, point, number: Some(number), parts: Vec::new() }
             })
             .collect();
         let total = queue.len() as u64;
@@ -272,12 +286,12 @@ impl Runner<'_> {
                 && self.busy < self.jobs
                 && let Some(job) = queue.pop_front()
             {
-                self.start(job.trial, job.number, job.point);
+                self.start(job);
             }
             if self.busy == 0 {
                 return Ok(winds_down.unwrap_or(ended));
             }
-            if let Some(done) = self.wait() {
+            if let Some(done) = self.wait()? {
                 count += 1;
                 self.settle(done)?;
             }
@@ -285,16 +299,21 @@ impl Runner<'_> {
         }
     }
 
-    fn start(&mut self, trial: u64, number: Option<u64>, point: Vec<f64>) {
-        self.to_workers.push(Job { trial, point, number });
+    fn start(&mut self, job: Job) {
+        self.to_workers.push(job);
         self.busy += 1;
     }
 
     /// Waits for an evaluation to end, or a little while.
-    fn wait(&mut self) -> Option<Done> {
-        let done = self.from_workers.pop_within(TICK);
-        self.busy -= usize::from(done.is_some());
-        done
+    fn wait(&mut self) -> Result<Option<Done>> {
+        match self.from_workers.pop_within(TICK) {
+            None => Ok(None),
+            Some(News::Part(part)) => self.search.part(part).map(|()| None),
+            Some(News::Done(done)) => {
+                self.busy -= 1;
+                Ok(Some(done))
+            }
+        }
     }
 
     /// Enters the result of an evaluation; one that was stopped stays asked, and runs again. Returns

@@ -168,13 +168,13 @@ impl Settings {
     pub fn parse(text: &str) -> Result<Settings> {
         let refuse = |error: toml::de::Error| Error::setting(error.to_string().trim_end());
         let file = toml::Deserializer::parse(text).map_err(refuse)?;
-        file.deserialize_map(Keys { unknown: Unknown::Refuse }).map_err(refuse)
+        file.deserialize_map(Keys { names: Names::File }).map_err(refuse)
     }
 
-    /// Reads those keys of a journal's first line that are rows of the table.
+    /// Reads the keys of a journal's first line, which are rows of the table.
     pub(crate) fn of_journal(keys: serde_json::Map<String, serde_json::Value>) -> Result<Settings> {
         let keys = serde_json::Value::Object(keys);
-        keys.deserialize_map(Keys { unknown: Unknown::Skip }).map_err(Error::setting)
+        keys.deserialize_map(Keys { names: Names::Journal }).map_err(Error::setting)
     }
 
     /// These settings, and where they leave something open those of `below`.
@@ -253,16 +253,16 @@ impl Settings {
     }
 }
 
-/// What is done with a key that is no setting.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Unknown {
-    Refuse,
-    Skip,
+/// Whose names the keys are.
+#[derive(Debug, Clone, Copy)]
+enum Names {
+    File,
+    Journal,
 }
 
 /// Reads settings from a map, by the table.
 struct Keys {
-    unknown: Unknown,
+    names: Names,
 }
 
 impl<'de> Visitor<'de> for Keys {
@@ -274,24 +274,19 @@ impl<'de> Visitor<'de> for Keys {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Settings, M::Error> {
         let (rows, mut settings) = (Settings::rows(), Settings::default());
+        let name = |row: &Row| match self.names {
+            Names::File => row.key(),
+            Names::Journal => row.name.to_string(),
+        };
         while let Some(key) = map.next_key::<String>()? {
-            let row = rows.iter().find(|row| match self.unknown {
-                Unknown::Refuse => row.key() == key,
-                Unknown::Skip => row.name == key,
-            });
-            match row {
-                Some(row) => map.next_value_seed(Value { row, settings: &mut settings })?,
-                None if self.unknown == Unknown::Skip => {
-                    map.next_value::<serde::de::IgnoredAny>()?;
-                }
-                None => {
-                    let keys: Vec<String> = rows.iter().map(Row::key).collect();
-                    return Err(serde::de::Error::custom(format!(
-                        "unknown field `{key}`, expected one of {}",
-                        keys.join(", ")
-                    )));
-                }
-            }
+            let Some(row) = rows.iter().find(|row| name(row) == key) else {
+                let names: Vec<String> = rows.iter().map(name).collect();
+                return Err(serde::de::Error::custom(format!(
+                    "unknown field `{key}`, expected one of {}",
+                    names.join(", ")
+                )));
+            };
+            map.next_value_seed(Value { row, settings: &mut settings })?;
         }
         Ok(settings)
     }

@@ -3,12 +3,13 @@
 use crate::command::Task;
 use crate::error::{Error, ErrorKind, Result};
 use crate::evaluate::{DryRun, Evaluator};
-use crate::journal::{self, Tell};
+use crate::journal::{self, Lines, Tell};
 use crate::journaled::JournaledSearch;
 use crate::known;
 use crate::lock::Lock;
 use crate::orphans;
-use crate::plan::{Plan, now};
+use crate::plan::{Plan, check_text, now};
+use crate::point::NamedPoint;
 use crate::record::{BestTrial, Totals};
 use crate::runner::{self, Interrupt, Status};
 use crate::search::{Search, Step};
@@ -57,7 +58,8 @@ pub struct Told {
     pub trial: Option<u64>,
     /// The value, if there is one.
     pub value: Option<f64>,
-    /// By how much constraints are violated; 0 and less is feasible.
+    /// By how much constraints are violated; 0 is feasible.
+    #[serde(deserialize_with = "known::violation")]
     pub infeasible: Option<f64>,
     /// Why it failed, if it did.
     pub failed: Option<String>,
@@ -103,8 +105,7 @@ impl Study {
             return Ok(None);
         }
         let (folder, _lock) = enter(folder, MOMENT)?;
-        let names = (1..).map(|number| folder.join(format!("journal-{number}.jsonl")));
-        let Some(aside) = names.into_iter().find(|name| !name.exists()) else { return Ok(None) };
+        let aside = journal::free_name(&folder);
         std::fs::rename(&path, &aside)
             .map_err(|error| Error::system("move aside", &path, error))?;
         Ok(Some(aside))
@@ -118,13 +119,15 @@ impl Study {
         base: &Path,
         stop: &AtomicBool,
     ) -> Result<(Plan, DryRun)> {
-        let old = journal::plan(&folder.join(journal::FILE))?;
-        let plan = Plan::new(settings, base, old.as_ref())?;
-        if let Some(old) = &old {
+        let old = Lines::open(&folder.join(journal::FILE))?;
+        let old = old.as_ref().map(Lines::plan);
+        let plan = Plan::new(settings, base, old)?;
+        if let Some(old) = old {
             plan.check_continues(old, folder)?;
         }
         let folder = std::path::absolute(folder)
             .map_err(|error| Error::system("find the folder", folder, error))?;
+        check_text(&folder)?;
         let evaluator = Evaluator::new(&plan, &folder)?;
         let mut search = Search::new(&plan)?;
         let Step::Asked(trial) = search.step()? else {
@@ -171,9 +174,9 @@ impl Study {
         let Some(evaluator) = &self.evaluator else {
             return Err(Error::setting("the study has no command to run"));
         };
-        let (ended, first_failure) =
-            runner::run(&mut self.search, evaluator, interrupt, observe, start)?;
-        self.search.note_stopped(ended)?;
+        let run = runner::run(&mut self.search, evaluator, interrupt, observe, start)
+            .and_then(|run| self.search.note_stopped(run.0).map(|()| run));
+        let (ended, first_failure) = run.map_err(|error| self.with_result(error))?;
         let summary = self.summary(ended, start.elapsed());
         summary.write(self.folder())?;
         match (ended, first_failure) {
@@ -182,6 +185,24 @@ impl Study {
             }
             _ => Ok(summary),
         }
+    }
+
+    /// An error that leaves no journal to look at says what the run still knows.
+    fn with_result(&self, error: Error) -> Error {
+        if error.kind() != ErrorKind::Journal {
+            return error;
+        }
+        let record = self.search.record();
+        let best = match &record.best {
+            Some(best) => format!(
+                "the best is {} in trial {}, at {}",
+                best.outcome,
+                best.trial,
+                NamedPoint::decode(&self.plan().space, &best.point)
+            ),
+            None => "none gave a value".to_string(),
+        };
+        Error::journal(format!("{error}. Of {} evaluations {best}", record.counts.told))
     }
 
     fn summary(&self, ended: StopReason, elapsed: Duration) -> Summary {
@@ -287,8 +308,10 @@ impl Study {
 /// Makes the folder if need be, and locks it; returns its full path.
 fn enter(folder: &Path, patience: Duration) -> Result<(PathBuf, Lock)> {
     let refuse = |error| Error::system("make the study's folder", folder, error);
+    check_text(&std::path::absolute(folder).map_err(refuse)?)?;
     std::fs::create_dir_all(folder).map_err(refuse)?;
     let folder = folder.canonicalize().map_err(refuse)?;
+    check_text(&folder)?;
     let lock = Lock::take(&folder, patience)?;
     Ok((folder, lock))
 }

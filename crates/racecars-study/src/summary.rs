@@ -1,8 +1,9 @@
 //! The result of a run of a study, and `best.json`.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::outcome::Direction;
 use racecars::{Portfolio, StopReason};
+use racecars_figures::files;
 use serde::Serialize;
 use std::path::Path;
 
@@ -76,10 +77,9 @@ pub struct Chosen {
 impl Summary {
     /// Writes `best.json`, whole or not at all.
     pub(crate) fn write(&self, folder: &Path) -> Result<()> {
-        let (path, draft) = (folder.join("best.json"), folder.join("best.json.draft"));
-        let refuse = |error: std::io::Error| Error::system("write", &path, error);
-        let text = serde_json::to_string_pretty(self).map_err(|error| refuse(error.into()))?;
-        std::fs::write(&draft, text + "\n").map_err(refuse)?;
-        std::fs::rename(&draft, &path).map_err(refuse)
+        let path = folder.join("best.json");
+        let text = serde_json::to_string_pretty(self)
+            .map_err(|error| Error::system("write", &path, error))?;
+        files::write(&path, &(text + "\n")).map_err(|error| Error::new(ErrorKind::System, error))
     }
 }

@@ -4,187 +4,84 @@
 //! asked again for what has been written since, so that a page can follow a study that runs. It never
 //! writes: a torn last line is left for the next time, since it may be one that is just being written,
 //! and a damaged line is left out and its number kept, since a report of the rest is better than none.
+//! What another version wrote, and this one does not understand, is refused.
 
 mod params;
 
-use crate::journal::{FILE, Repeat, Resume, Stop, Tell};
+use crate::journal::{Event, FILE, Flaw, Lines};
 use crate::plan::Plan;
 use racecars::Space;
-use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-
-/// A line of the journal.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// A point was proposed.
-    Ask(Ask<'a>),
-    /// A trial ended.
-    Tell(Tell),
-    /// A leading point was evaluated again.
-    Repeat(Repeat),
-    /// A run ended.
-    Stop(Stop),
-    /// A process resumed the study.
-    Resume(Resume),
-}
-
-/// A point was proposed.
-#[derive(Debug, Deserialize)]
-pub struct Ask<'a> {
-    /// The trial's number.
-    pub trial: u64,
-    /// The point by name, as written.
-    #[serde(borrow)]
-    pub params: &'a RawValue,
-    /// In deterministic mode, how many outcomes the optimizer knew by then: lines are written as
-    /// trials end, but told in the order asked.
-    pub told: Option<u64>,
-    /// When, in milliseconds since 1970.
-    #[serde(default)]
-    pub at: u64,
-}
+use std::io;
+use std::path::Path;
 
 /// Reads a journal, now and again.
 #[derive(Debug)]
 pub struct Reader {
-    path: PathBuf,
-    file: BufReader<File>,
-    /// Where the first line not yet read begins.
-    offset: u64,
-    number: u64,
-    line: Vec<u8>,
-    plan: Plan,
-    space: Space,
-    header: Box<RawValue>,
+    lines: Lines,
     damaged: Vec<u64>,
 }
 
 impl Reader {
     /// Opens the journal in a study's folder; `None` if the study has not begun.
     pub fn open(folder: &Path) -> io::Result<Option<Reader>> {
-        let path = folder.join(FILE);
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(explain(&path, &error)),
-        };
-        let mut file = BufReader::with_capacity(1 << 18, file);
-        let mut line = Vec::new();
-        file.read_until(b'\n', &mut line).map_err(|error| explain(&path, &error))?;
-        if !line.ends_with(b"\n") {
-            return Ok(None);
-        }
-        #[derive(Deserialize)]
-        struct First<'a> {
-            #[serde(borrow)]
-            study: &'a RawValue,
-        }
-        let refuse = |error: &dyn std::fmt::Display| {
-            let what = format!("{}, line 1: not the journal of a study: {error}", path.display());
-            io::Error::new(io::ErrorKind::InvalidData, what)
-        };
-        let first: First<'_> = serde_json::from_slice(&line).map_err(|error| refuse(&error))?;
-        let plan: Plan = serde_json::from_str(first.study.get()).map_err(|error| refuse(&error))?;
-        let space = plan.space.clone();
-        let (offset, header) = (line.len() as u64, first.study.to_owned());
-        let damaged = Vec::new();
-        Ok(Some(Reader { path, file, offset, number: 1, line, plan, space, header, damaged }))
+        let lines = Lines::open(&folder.join(FILE)).map_err(io::Error::other)?;
+        Ok(lines.map(|lines| Reader { lines, damaged: Vec::new() }))
     }
 
     /// What the first line says.
     pub fn plan(&self) -> &Plan {
-        &self.plan
+        self.lines.plan()
     }
 
     /// What is searched.
     pub fn space(&self) -> &Space {
-        &self.space
+        &self.plan().space
     }
 
     /// The first line's description of the study, as written.
     pub fn header(&self) -> &RawValue {
-        &self.header
+        self.lines.header()
     }
 
-    /// The numbers of the lines that could not be read.
+    /// The numbers of the lines that are damaged.
     pub fn damaged(&self) -> &[u64] {
         &self.damaged
     }
 
     /// Whether the journal has been replaced by another, so that it must be opened anew.
     pub fn is_replaced(&self) -> bool {
-        let Ok(here) = self.file.get_ref().metadata() else { return true };
-        match std::fs::metadata(&self.path) {
-            Ok(there) => {
-                (here.dev(), here.ino()) != (there.dev(), there.ino()) || there.len() < self.offset
-            }
-            Err(_) => true,
-        }
+        self.lines.is_replaced()
     }
 
     /// Hands over the lines that have not been read yet, in order, up to a torn last line.
     pub fn read(&mut self, mut take: impl FnMut(Event<'_>) -> io::Result<()>) -> io::Result<()> {
-        loop {
-            self.line.clear();
-            let read = self.file.read_until(b'\n', &mut self.line);
-            read.map_err(|error| explain(&self.path, &error))?;
-            if !self.line.ends_with(b"\n") {
-                // The writer may finish the line, or cut it off and write another.
-                self.file.seek(SeekFrom::Start(self.offset))?;
-                return Ok(());
-            }
-            self.offset += self.line.len() as u64;
-            self.number += 1;
-            match serde_json::from_slice::<Line<'_>>(&self.line).map(Line::event) {
-                Ok(Some(event)) => take(event)?,
-                Ok(None) => {}
-                Err(_) => self.damaged.push(self.number),
+        let mut number = self.lines.number();
+        while let Some(event) = self.lines.next().map_err(io::Error::other)? {
+            number += 1;
+            match event {
+                Ok(event) => take(event)?,
+                Err(Flaw::Damaged(_)) => self.damaged.push(number),
+                Err(Flaw::Unknown(error)) => return Err(io::Error::other(error)),
             }
         }
+        Ok(())
     }
 }
 
-/// Encodes the parameters of an [`Ask`], or says why they are not a point of the space.
+/// Encodes the parameters of an [`Ask`](crate::journal::Ask), or says why they are not a point of the space.
 pub fn encode(space: &Space, params: &RawValue) -> Result<Vec<f64>, String> {
     params::encode(space, params).map_err(|error| error.to_string())
-}
-
-fn explain(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-}
-
-/// A line as it is written: an object with one of these, or with something newer than this code.
-#[derive(Deserialize)]
-struct Line<'a> {
-    #[serde(borrow)]
-    ask: Option<Ask<'a>>,
-    tell: Option<Tell>,
-    repeat: Option<Repeat>,
-    stop: Option<Stop>,
-    resume: Option<Resume>,
-}
-
-impl<'a> Line<'a> {
-    fn event(self) -> Option<Event<'a>> {
-        (self.ask.map(Event::Ask))
-            .or(self.tell.map(Event::Tell))
-            .or(self.repeat.map(Event::Repeat))
-            .or(self.stop.map(Event::Stop))
-            .or(self.resume.map(Event::Resume))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::outcome::Direction;
+    use std::fs::File;
     use std::io::Write;
 
-    const FIRST: &str = r#"{"study":{"version":1,"space":{"coordinates":[{"name":"x","type":"real","low":0.0,"high":1.0}]},"algorithm":"race-cars","seed":3,"budget":10,"direction":"maximize","novelty":[1]}}"#;
+    const FIRST: &str = r#"{"study":{"version":1,"space":{"coordinates":[{"name":"x","type":"real","low":0.0,"high":1.0}]},"algorithm":"race-cars","seed":3,"budget":10,"direction":"maximize"}}"#;
 
     fn names(reader: &mut Reader) -> Vec<String> {
         let mut seen = Vec::new();
@@ -222,23 +119,34 @@ mod tests {
     }
 
     #[test]
-    fn damaged_lines_are_left_out_with_their_numbers_and_unknown_ones_silently() {
+    fn damaged_lines_are_left_out_with_their_numbers_and_unknown_ones_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let lines = [
+        let path = folder.path().join(FILE);
+        let mut lines = vec![
             FIRST,
             r#"{"ask":{"trial":0,"params":{"x":0.5},"at":1}}"#,
             r#"{"tell":{"trial":0,"outc"#,
-            r#"{"party":{"at":3}}"#,
             r#"{"tell":{"trial":0,"outcome":{"failed":"exit","detail":"exit code 3"}}}"#,
             r#"{"tell":{"trial":1,"outcome":{"infeasible":0.5,"value":1}}}"#,
+            r#"{"tell":{"trial":2,"outcome":{"infeasible":null,"value":1}}}"#,
         ];
-        std::fs::write(folder.path().join(FILE), lines.join("\n") + "\n").unwrap();
+        std::fs::write(&path, lines.join("\n") + "\n").unwrap();
         let mut reader = Reader::open(folder.path()).unwrap().unwrap();
         assert_eq!(
             names(&mut reader),
-            ["ask 0", "tell 0 failed: exit code 3", "tell 1 infeasible by 0.5"]
+            [
+                "ask 0",
+                "tell 0 failed: exit code 3",
+                "tell 1 infeasible by 0.5",
+                &format!("tell 2 infeasible by {}", f64::MAX)
+            ]
         );
         assert_eq!(reader.damaged(), [3]);
+        lines.push(r#"{"party":{"at":3}}"#);
+        std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+        let mut reader = Reader::open(folder.path()).unwrap().unwrap();
+        let message = reader.read(|_| Ok(())).unwrap_err().to_string();
+        assert!(message.starts_with("line 7 of ") && message.contains("`party`"), "{message}");
     }
 
     #[test]
@@ -246,6 +154,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(FILE), "{\"a\":1}\n").unwrap();
         let message = Reader::open(folder.path()).err().unwrap().to_string();
-        assert!(message.contains("journal.jsonl, line 1: not the journal of a study"), "{message}");
+        assert!(message.contains("journal.jsonl is not the journal of a study"), "{message}");
     }
 }

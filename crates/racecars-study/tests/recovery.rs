@@ -6,7 +6,9 @@
 mod common;
 
 use common::{Lab, is_running, skip, wait_until};
-use racecars_study::{ErrorKind, Interrupt, Settings, Study, Told, journal};
+use racecars_study::export::{Format, export};
+use racecars_study::report::{self, Digest};
+use racecars_study::{ErrorKind, Interrupt, Outcome, Settings, Study, Told, journal};
 use std::path::Path;
 use std::process::Command;
 
@@ -173,31 +175,233 @@ fn a_journal_cut_anywhere_goes_on_to_the_same_deterministic_end() {
     }
 }
 
+/// A journal in the format of before there were checksums.
+fn without_checksums(journal: &str) -> String {
+    let bare = |line: &str| format!("{}}}\n", &line[..line.rfind(",\"crc\"").unwrap()]);
+    journal.lines().map(bare).collect::<String>().replacen("\"version\":2", "\"version\":1", 1)
+}
+
 #[test]
 fn damage_is_reported_with_its_line() {
     let lab = lab();
     lab.run(&settings("")).unwrap();
     let path = lab.study().join(journal::FILE);
-    let whole = std::fs::read_to_string(&path).unwrap();
-    let lines: Vec<&str> = whole.lines().collect();
-    let with = |number: usize, line: &str| {
-        let mut lines = lines.clone();
+    let sealed = std::fs::read_to_string(&path).unwrap();
+    let bare = without_checksums(&sealed);
+    let with = |whole: &str, number: usize, line: &str| {
+        let mut lines: Vec<&str> = whole.lines().collect();
         lines[number - 1] = line;
         std::fs::write(&path, lines.join("\n") + "\n").unwrap();
         let error = lab.run(&settings("")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Journal);
         error.to_string()
     };
-    assert!(with(9, "garbage").contains("line 9 of "));
-    assert!(with(1, "garbage").contains("line 1 of "));
-    assert!(with(30, lines[0]).contains("line 30 of "));
+    for whole in [&sealed, &bare] {
+        assert!(with(whole, 9, "garbage").contains("line 9 of "));
+        assert!(with(whole, 1, "{\"study\":{garbage").contains("line 1 of "));
+        assert!(with(whole, 30, whole.lines().next().unwrap()).contains("line 30 of "));
+    }
+    let lines: Vec<&str> = bare.lines().collect();
     let first_ask = lines.iter().position(|line| line.starts_with("{\"ask\"")).unwrap();
     let other = lines[first_ask].replace("\"n\":", "\"n\":1");
-    let error = with(first_ask + 1, &other);
+    let error = with(&bare, first_ask + 1, &other);
     assert!(error.contains("is not the point that auto proposes there"), "{error}");
     let tell = lines.iter().position(|line| line.starts_with("{\"tell\"")).unwrap();
-    let error = with(tell + 2, lines[tell]);
+    let error = with(&bare, tell + 2, lines[tell]);
     assert!(error.contains("has been told before"), "{error}");
+}
+
+#[test]
+fn after_a_damaged_line_the_lines_before_it_go_on_as_the_error_says() {
+    let lab = lab();
+    let settings = settings("deterministic = true");
+    let whole = lab.run(&settings).unwrap().best.unwrap();
+    let path = lab.study().join(journal::FILE);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let line = text.lines().position(|line| line.starts_with("{\"tell\":{\"trial\":9,")).unwrap();
+    let changed = text.replacen("\"value\":", "\"value\":1", line);
+    assert_ne!(changed, text);
+    std::fs::write(&path, changed).unwrap();
+    let error = lab.run(&settings).unwrap_err().to_string();
+    assert!(error.contains("its checksum does not match"), "{error}");
+    let advised = error.split('`').nth(1).unwrap();
+    let lines = Command::new("sh").args(["-c", advised]).output().unwrap().stdout;
+    assert!(lines.len() > 100);
+    std::fs::write(&path, lines).unwrap();
+    let again = lab.run(&settings).unwrap().best.unwrap();
+    assert_eq!((again.trial, again.value, again.params), (whole.trial, whole.value, whole.params));
+}
+
+#[test]
+fn a_journal_of_before_goes_on_and_a_violation_that_was_lost_is_the_worst() {
+    let lab = Lab::new();
+    std::fs::create_dir_all(lab.study()).unwrap();
+    let path = lab.study().join(journal::FILE);
+    std::fs::write(&path, include_str!("journals/version-1.jsonl")).unwrap();
+    let best = |folder: &Path| {
+        let digest = Digest::read(folder).unwrap();
+        let data: serde_json::Value =
+            serde_json::from_str(&report::data(folder, digest.as_ref())).unwrap();
+        data["best"]["trial"].clone()
+    };
+    assert_eq!(best(&lab.study()), 2);
+    let mut study = Study::open(&lab.study(), &Settings::default(), lab.path()).unwrap();
+    assert_eq!(study.best().unwrap().trial, 2);
+    assert_eq!(study.totals().infeasible, 2);
+    let summary = study.run(&Interrupt::new(), &mut |_| {}).unwrap();
+    assert_eq!((summary.evaluations, summary.infeasible, summary.failures), (12, 2, 1));
+    let mut csv = Vec::new();
+    export(&lab.study(), Format::Csv, &mut csv).unwrap();
+    let csv = String::from_utf8(csv).unwrap();
+    assert!(csv.contains(&format!("\n1,infeasible,0.01,{},", f64::MAX)), "{csv}");
+    // What was added has checksums.
+    drop(study);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let flipped = text.replacen("{\"resume\":{\"at\":1", "{\"resume\":{\"at\":2", 1);
+    assert_ne!(flipped, text);
+    std::fs::write(&path, flipped).unwrap();
+    let error = Study::open(&lab.study(), &Settings::default(), lab.path()).unwrap_err();
+    assert!(error.to_string().contains("its checksum does not match"), "{error}");
+}
+
+#[test]
+fn violations_whose_sum_or_mean_overflows_are_infeasible() {
+    for more in ["constraints = ['json:a', 'json:b']", "constraints = ['json:a']\nrepeat = 2"] {
+        let lab = Lab::new();
+        lab.script(
+            "sim.sh",
+            "#!/bin/sh\n[ $2 = 3 ] && limit=-1 || limit=1.7e308\n\
+             echo \"{\\\"v\\\": $1, \\\"a\\\": $limit, \\\"b\\\": $limit}\"\n",
+        );
+        let settings = format!(
+            "command = './sim.sh {{x}} {{trial}}'\nbudget = 8\nminimize = 'json:v'\nconfirm = 0\n{more}\n\
+             [parameters]\nx = '0:1'"
+        );
+        let summary = lab.run(&settings).unwrap();
+        assert_eq!((summary.infeasible, summary.failures), (7, 0), "{more}");
+        assert_eq!(summary.best.unwrap().trial, 3);
+        assert_eq!(lab.open(&settings).unwrap().best().unwrap().trial, 3);
+        for tell in lab.tells().into_values().filter(|tell| tell.trial != 3) {
+            let Outcome::Infeasible { violation, .. } = tell.outcome else { panic!("{tell:?}") };
+            assert!(violation >= 1.7e308);
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_not_a_journal_is_left_as_it_is() {
+    for content in ["my notes of last year", "my notes\n", "[1, 2]\n", "{\"study\": 1}\n"] {
+        let lab = lab();
+        std::fs::create_dir_all(lab.study()).unwrap();
+        let path = lab.study().join(journal::FILE);
+        std::fs::write(&path, content).unwrap();
+        let error = lab.run(&settings("")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Journal);
+        assert!(error.to_string().contains("is not the journal of a study"), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), content);
+    }
+}
+
+#[test]
+fn a_folder_whose_name_is_not_utf8_is_refused_before_anything_is_written() {
+    use std::os::unix::ffi::OsStrExt;
+    let lab = lab();
+    let odd = lab.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    let link = lab.path().join("link");
+    std::fs::create_dir(&odd).unwrap();
+    std::os::unix::fs::symlink(&odd, &link).unwrap();
+    let settings = Settings::parse(&settings("")).unwrap();
+    for (study, base) in
+        [(odd.join("study"), lab.path()), (link.join("study"), lab.path()), (lab.study(), &*odd)]
+    {
+        let error = Study::open(&study, &settings, base).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Setting);
+        assert!(error.to_string().contains("caf\\xE9"), "{error}");
+        assert!(error.to_string().contains("is not UTF-8"), "{error}");
+        assert!(!study.join(journal::FILE).exists());
+    }
+}
+
+#[test]
+fn a_journal_that_is_taken_away_ends_the_run_which_says_what_it_has() {
+    for replaced in [false, true] {
+        let lab = lab();
+        let path = lab.study().join(journal::FILE);
+        let mut study = lab.open(&settings("deterministic = true")).unwrap();
+        let mut told = 0;
+        let result = study.run(&Interrupt::new(), &mut |status| {
+            if status.evaluations >= 10 && told == 0 {
+                told = status.evaluations;
+                std::fs::remove_file(&path).unwrap();
+                if replaced {
+                    std::fs::write(&path, "").unwrap();
+                }
+            }
+        });
+        let error = result.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Journal);
+        let (message, best) = (error.to_string(), study.best().unwrap());
+        assert!(
+            message.contains(if replaced { "was replaced" } else { "was deleted" }),
+            "{message}"
+        );
+        assert!(
+            message.contains(&format!(
+                "Of {} evaluations the best is {} in trial {}, at x=",
+                study.totals().told,
+                best.outcome,
+                best.trial
+            )),
+            "{message}"
+        );
+        drop(study);
+        let copy = lab.study().join("journal-1.jsonl");
+        assert!(message.contains("journal-1.jsonl; put it back as journal.jsonl"), "{message}");
+        std::fs::rename(copy, &path).unwrap();
+        assert!(lab.tells().len() as u64 >= told);
+        assert_eq!(lab.run(&settings("deterministic = true")).unwrap().evaluations, 60);
+    }
+}
+
+#[test]
+fn repetitions_that_have_ended_are_not_run_again() {
+    let lab = Lab::new();
+    // The second run of trial 1 waits to be stopped, once.
+    lab.script(
+        "sim.sh",
+        "#!/bin/sh\necho \"$1 $2\" >> runs\n\
+         if [ $1 = 1 ] && [ $(grep -c '^1 ' runs) = 2 ] && ! [ -e waited ]; then\n\
+         : > waited\nwhile :; do sleep 0.02; done\nfi\necho $2\n",
+    );
+    let settings = "command = './sim.sh {trial} {seed} {x}'\nbudget = 4\njobs = 1\nrepeat = 3\nconfirm = 2\n\
+                    leaders = 2\n[parameters]\nx = '0:1'";
+    let interrupt = Interrupt::new();
+    let waited = lab.path().join("waited");
+    let summary = lab.open(settings).unwrap().run(&interrupt, &mut |_| {
+        if waited.exists() {
+            interrupt.request();
+            interrupt.request();
+        }
+    });
+    assert_eq!(summary.unwrap().stop.name(), "interrupted");
+    // The confirming ones are interrupted as well, after the first.
+    let interrupt = Interrupt::new();
+    let summary = lab.open(settings).unwrap().run(&interrupt, &mut |status| {
+        if status.confirming.is_some_and(|(done, _)| done == 1) {
+            interrupt.request();
+        }
+    });
+    assert_eq!(summary.unwrap().stop.name(), "interrupted");
+    assert_eq!(lab.run(settings).unwrap().repeats, 4);
+    let runs = std::fs::read_to_string(lab.path().join("runs")).unwrap();
+    let mut runs: Vec<&str> = runs.lines().collect();
+    let all = runs.len();
+    runs.sort_unstable();
+    runs.dedup();
+    // Every repetition has a seed of its own; only the one that was stopped ran twice.
+    assert_eq!((all, runs.len()), (4 * 3 + 2 * 2 + 1, 4 * 3 + 2 * 2));
+    let tells = lab.tells();
+    assert!(tells.values().all(|tell| tell.values.len() == 3 && tell.attempts == 3));
 }
 
 #[test]

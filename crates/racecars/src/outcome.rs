@@ -48,7 +48,8 @@ impl Direction {
 ///
 /// `{"value":1.5}`, `{"infeasible":0.5}` (the violation), `{"infeasible":0.5,"value":1.5}`, or
 /// `{"failed":"exit","detail":"exit code 3"}`. JSON has neither NaN nor infinities, so a value or
-/// violation that is not finite is written as a failure.
+/// violation that is not finite is written as a failure. Other keys, and keys that contradict each other,
+/// are refused. `{"infeasible":null}`, which earlier versions wrote, is infeasible by [`f64::MAX`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// The objective's value. Use `Outcome::from(value)`, which converts NaN and infinities to failures.
@@ -312,15 +313,21 @@ impl<E: fmt::Display> From<Result<f64, E>> for Outcome {
 
 /// The serialized form of an [`Outcome`].
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct OutcomeForm<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     failed: Option<FailureKind>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     detail: Option<std::borrow::Cow<'a, str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "violation")]
     infeasible: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<f64>,
+}
+
+/// The key alone says that the point is infeasible: `null` is a violation that overflowed.
+fn violation<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    Ok(Some(Option::deserialize(deserializer)?.unwrap_or(f64::MAX)))
 }
 
 impl Serialize for Outcome {
@@ -362,16 +369,17 @@ impl<'de> Deserialize<'de> for Outcome {
             let (failed, detail, infeasible, value) = Deserialize::deserialize(deserializer)?;
             OutcomeForm { failed, detail, infeasible, value }
         };
-        match (failed, infeasible, value) {
+        match (failed, infeasible, value, &detail) {
             // The reason is optional in files.
-            (Some(kind), _, _) => Ok(Outcome::failure(kind, detail.unwrap_or_default())),
-            (None, Some(violation), value) => {
+            (Some(kind), None, None, _) => Ok(Outcome::failure(kind, detail.unwrap_or_default())),
+            (None, Some(violation), value, None) => {
                 Ok(Outcome::Infeasible { violation, value }.checked())
             }
-            (None, None, Some(value)) => Ok(Outcome::from(value)),
-            (None, None, None) => {
-                Err(D::Error::custom("an outcome has one of `value`, `infeasible` and `failed`"))
-            }
+            (None, None, Some(value), None) => Ok(Outcome::from(value)),
+            _ => Err(D::Error::custom(
+                "an outcome has one of `value`, `infeasible` (with or without a value) and `failed` (with \
+                 or without a `detail`)",
+            )),
         }
     }
 }
@@ -488,7 +496,24 @@ mod tests {
             assert_eq!(serde_json::to_string(&outcome).unwrap(), text);
             assert_eq!(serde_json::from_str::<Outcome>(text).unwrap(), outcome);
         }
-        assert!(serde_json::from_str::<Outcome>("{}").is_err());
+        for (text, violation) in
+            [(r#"{"infeasible":null}"#, f64::MAX), (r#"{"infeasible":2}"#, 2.0)]
+        {
+            assert_eq!(
+                serde_json::from_str::<Outcome>(text).unwrap(),
+                Outcome::infeasible(violation)
+            );
+        }
+        for wrong in [
+            "{}",
+            r#"{"value":null}"#,
+            r#"{"value":1,"failed":"exit"}"#,
+            r#"{"infeasible":1,"failed":"exit"}"#,
+            r#"{"value":1,"detail":"exit code 3"}"#,
+            r#"{"value":1,"violation":2}"#,
+        ] {
+            assert!(serde_json::from_str::<Outcome>(wrong).is_err(), "{wrong}");
+        }
         for kind in FailureKind::ALL {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
         }

@@ -239,10 +239,10 @@ fn assert_refused_or_working(bytes: &[u8]) {
             if optimizer.space().dimension() > 500 {
                 return;
             }
-            for _ in 0..20 {
+            for i in 0..20 {
                 let Some(candidate) = optimizer.ask() else { break };
                 optimizer.space().check(candidate.point()).unwrap();
-                optimizer.tell(candidate, Outcome::from(1.0)).unwrap();
+                optimizer.tell(candidate, Outcome::from(f64::from(i * 7 % 5))).unwrap();
             }
             let again = load(&optimizer.save()).unwrap();
             assert_eq!(again.told(), optimizer.told());
@@ -302,6 +302,27 @@ fn a_save_with_a_huge_number_is_refused_or_works() {
             }
         }
     }
+}
+
+/// Numbers of a state are 8 bytes each; every 8 bytes are replaced, so all of them are.
+#[test]
+fn a_save_with_a_number_that_is_not_finite_or_extreme_is_refused_or_works() {
+    const EXTREMES: [f64; 7] =
+        [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN, 0.0, 5e-324];
+    for save in saves().into_iter().skip(2).step_by(sampled(7)) {
+        for place in HEADER_BYTES..save.len() - 7 {
+            for number in EXTREMES {
+                let mut damaged = save.clone();
+                damaged[place..place + 8].copy_from_slice(&number.to_le_bytes());
+                assert_refused_or_working(&checksummed(damaged));
+            }
+        }
+    }
+}
+
+/// Every `step`-th, or all when more cases are asked for.
+fn sampled(step: usize) -> usize {
+    if std::env::var_os("PROPTEST_CASES").is_some() { 1 } else { step }
 }
 
 /// A generator whose state is all zeros only returns zeros, so rejection sampling would not terminate.

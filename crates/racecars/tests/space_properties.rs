@@ -278,6 +278,17 @@ fn spaces_too_large_for_memory_are_refused() {
     }
     let halves = Space::builder().reals("v", usize::MAX, 0.0, 1.0).reals("w", 2, 0.0, 1.0);
     assert_refused(halves, &["`v`", "at most"]);
+    let line = |count: usize| {
+        format!(
+            r#"{{"coordinates":[{{"name":"w","type":"real","low":0,"high":1,"count":{count}}}]}}"#
+        )
+    };
+    let error = serde_json::from_str::<Space>(&line(134_217_728)).unwrap_err().to_string();
+    assert!(
+        error.contains("134217728 coordinates") && error.contains("at most 16777216"),
+        "{error}"
+    );
+    assert_eq!(serde_json::from_str::<Space>(&line(1_000_000)).unwrap().dimension(), 1_000_000);
 }
 
 #[test]

@@ -4,9 +4,9 @@ use super::study_folder::StudyFolder;
 use crate::output::print;
 use anyhow::Context;
 use clap::Args;
+use racecars_figures::files;
 use racecars_study::export::{Format, export};
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -38,10 +38,8 @@ impl ExportCommand {
         let exported = match &self.out {
             None => export(&folder, self.to, &mut BufWriter::new(std::io::stdout().lock()))?,
             Some(path) => {
-                let refuse = || format!("cannot write {}", path.display());
-                let mut out = BufWriter::new(File::create(path).with_context(refuse)?);
-                let exported = export(&folder, self.to, &mut out).with_context(refuse)?;
-                out.flush().with_context(refuse)?;
+                let exported = files::write_with(path, |out| export(&folder, self.to, out))
+                    .with_context(|| format!("cannot write {}", path.display()))?;
                 print(format!("wrote {} ({} trials)", path.display(), exported.trials))?;
                 exported
             }

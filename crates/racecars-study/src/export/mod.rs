@@ -4,9 +4,9 @@
 mod optuna;
 mod table;
 
-use crate::journal::Tell;
+use crate::journal::{Event, Tell};
 use crate::outcome::Outcome;
-use crate::trace::{Event, Reader};
+use crate::trace::Reader;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::HashMap;

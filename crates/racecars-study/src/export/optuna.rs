@@ -5,8 +5,9 @@
 //! them since Optuna 3.1.
 
 use super::moment;
+use crate::journal::Event;
 use crate::outcome::{Direction, Outcome};
-use crate::trace::{Event, Reader, encode};
+use crate::trace::{Reader, encode};
 use racecars::{Domain, Scale, Space};
 use serde_json::{Map, Value as Json, json};
 use std::collections::HashMap;

@@ -4,11 +4,11 @@
 use super::kept::Kept;
 use super::places;
 use super::regions::Replay;
-use crate::journal::Tell;
+use crate::journal::{Event, Tell};
 use crate::outcome::{FailureKind, Outcome};
 use crate::plan::Plan;
 use crate::record::Record;
-use crate::trace::{self, Event, Reader};
+use crate::trace::{self, Reader};
 use racecars::{Rank, Space, StopReason};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -147,6 +147,12 @@ impl Digest {
         Ok(grown)
     }
 
+    /// The best trial, and the leading ones.
+    #[cfg(test)]
+    pub(crate) fn record(&self) -> &Record {
+        &self.record
+    }
+
     fn take(&mut self, event: Event<'_>) {
         match event {
             Event::Ask(ask) => {
@@ -163,6 +169,7 @@ impl Digest {
                 self.replay.ask(ask.trial, &point, ask.told, self.kept.tracked());
                 self.pending.insert(ask.trial, Pending { at: ask.at, point });
             }
+            Event::Part(part) => self.note_time(part.at),
             Event::Tell(tell) => {
                 self.note_time(tell.at);
                 if let Some(pending) = self.pending.remove(&tell.trial) {

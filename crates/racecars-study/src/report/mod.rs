@@ -20,6 +20,7 @@ pub(crate) use digest::name;
 pub(crate) use places::entries;
 
 use data::Data;
+use racecars_figures::files;
 use std::io;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -40,8 +41,7 @@ pub fn write(folder: &Path, out: &Path) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::NotFound, what));
     };
     let page = page(folder, &data(folder, Some(&digest)), false);
-    std::fs::write(out, page)
-        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", out.display())))
+    files::write(out, &page).map_err(io::Error::other)
 }
 
 /// The page with this data. A live page asks its server for news.

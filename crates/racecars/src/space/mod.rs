@@ -29,8 +29,9 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-/// The largest dimension of a space. Such a point takes one gigabyte.
-pub const MAX_DIMENSION: usize = 1 << 27;
+/// The largest dimension of a space. A line in a file can ask for it, so such a point must not take more
+/// memory than any machine has: it takes 128 MB.
+pub const MAX_DIMENSION: usize = 1 << 24;
 
 /// A search space: named coordinates and arrays of coordinates. Cheap to clone.
 ///

@@ -10,6 +10,7 @@
 //! complexity", 2016). A factorization costs n³/3 operations, an eigendecomposition about 9 n³, and a
 //! product with a triangular matrix half of one with a square matrix.
 
+use super::distribution::is_bounded;
 use crate::linalg::cholesky::{extreme_singular_values, factorize};
 use crate::linalg::product::{OuterProducts, squared};
 use crate::linalg::triangular::Lower;
@@ -200,7 +201,10 @@ impl Covariance {
                     && is_positive(extremes.1)
                     && [matrix, factor].iter().all(|lower| {
                         lower.is_sound(dimension)
-                            && (0..dimension).all(|i| is_positive(lower.diagonal(i)))
+                            && (0..dimension).all(|i| {
+                                is_positive(lower.diagonal(i))
+                                    && lower.row(i).iter().all(|&x| is_bounded(x))
+                            })
                     })
             }
             Covariance::Diagonal(variances) => {
@@ -225,7 +229,7 @@ impl Full {
 }
 
 fn is_positive(x: f64) -> bool {
-    x > 0.0 && x.is_finite()
+    x > 0.0 && is_bounded(x)
 }
 
 #[cfg(test)]

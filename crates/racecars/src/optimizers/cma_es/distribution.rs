@@ -23,6 +23,11 @@ pub(super) struct Distribution {
     pub(super) generation: u64,
 }
 
+/// Whether a number of the distribution is finite and so small that no draw overflows.
+pub(super) fn is_bounded(x: f64) -> bool {
+    x.abs() < 1e100
+}
+
 /// A candidate of a generation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step<'a> {
@@ -130,9 +135,10 @@ impl Distribution {
 
         self.covariance.refresh(parameters.gap, work)?;
         let is_sound = self.sigma > 0.0
-            && self.sigma.is_finite()
-            && norm.is_finite()
-            && self.mean.iter().chain(&self.path_c).all(|x| x.is_finite());
+            && is_bounded(self.sigma)
+            && is_bounded(norm)
+            && self.mean.iter().chain(&self.path_c).all(|&x| is_bounded(x))
+            && (0..self.mean.len()).all(|i| is_bounded(self.covariance.variance(i)));
         if is_sound { Ok(()) } else { Err(Degenerate) }
     }
 
@@ -146,9 +152,9 @@ impl Distribution {
     /// Checks the invariants of a deserialized distribution.
     pub(super) fn is_sound(&self, dimension: usize, separable: bool) -> bool {
         let vectors = [&self.mean, &self.path_sigma, &self.path_c];
-        vectors.iter().all(|v| v.len() == dimension && v.iter().all(|x| x.is_finite()))
+        vectors.iter().all(|v| v.len() == dimension && v.iter().all(|&x| is_bounded(x)))
             && self.sigma > 0.0
-            && self.sigma.is_finite()
+            && is_bounded(self.sigma)
             && self.generation < ID_HEADROOM
             && self.covariance.is_sound(dimension, separable)
     }
