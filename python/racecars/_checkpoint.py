@@ -4,14 +4,13 @@ The file is a line that says what it is, a line with the checksum of the rest, a
 what is not JSON: the optimizer as the core saves it, the values so far, and the encoded points of
 the trials that were out.
 
-A run holds a lock on its file, which the system releases when the process ends. A new version of the
-file is locked before it replaces the old one, so the lock cannot be taken in between.
+A run holds a lock on its file, which the system releases when the process ends. A new version of
+the file is locked before it replaces the old one, so the lock cannot be taken in between.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from racecars._files import write_atomically
+from racecars._files import sealed, unsealed, write_atomically
 
 if TYPE_CHECKING:
     from racecars.result import Failure
@@ -69,7 +68,7 @@ class Checkpoint:
             ],
         }
         rest = b"".join((json.dumps(head).encode(), b"\n", *parts.values()))
-        content = b"\n".join((MAGIC, _checksum(rest), rest))
+        content = sealed(MAGIC, rest)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if fcntl is None:
             write_atomically(self.path, content)
@@ -94,17 +93,16 @@ class Checkpoint:
 
         if self.path.exists() and not self.path.is_file():
             raise ValueError(f"checkpoint {self.path} is not a regular file")
-        magic, _, content = self.path.read_bytes().partition(b"\n")
-        checksum, _, rest = content.partition(b"\n")
+        magic, content = unsealed(self.path.read_bytes())
         if magic != MAGIC:
             text = "is not the checkpoint of a racecars run"
             if magic.startswith(KIND):
                 text = "is a checkpoint of another version of racecars"
             raise ValueError(f"{self.path} {text}; {ANEW}")
-        if checksum != _checksum(rest):
+        if content is None:
             raise self.damaged("its checksum does not match")
         try:
-            line, _, body = rest.partition(b"\n")
+            line, _, body = content.partition(b"\n")
             head: dict[str, Any] = json.loads(line)
             state = dict(head["state"])
             for name, size in head["sizes"].items():
@@ -182,7 +180,3 @@ def _is_at(file: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(file), path.stat())
     except FileNotFoundError:
         return False
-
-
-def _checksum(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=16).hexdigest().encode()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MAX_FAILURES = 20
 # Seconds between lines of progress, and the most between checkpoints.
 PERIOD = 1.0
-# The most of the time that writing checkpoints takes, where that is more often than once per period.
+# The share of the time that writing checkpoints may take, unless they are a period apart.
 SAVING_SHARE = 0.05
 
 # SciPy's status and message for each of the core's stop reasons.

@@ -204,8 +204,8 @@ def test_runs_that_begin_together_exclude_each_other(script: Any, tmp_path: Path
             while not pathlib.Path("go").exists():
                 pass
             try:
-                racecars.minimize(
-                    lambda x: time.sleep(0.01) or 0.0, [(0, 1)], maxfev=100, rng=1, checkpoint="run")
+                fun = lambda x: time.sleep(0.01) or 0.0
+                racecars.minimize(fun, [(0, 1)], maxfev=100, rng=1, checkpoint="run")
             except BlockingIOError:
                 sys.exit(3)
             """
