@@ -163,7 +163,7 @@ class Run:
 
     def line(self) -> str:
         """The progress, for people."""
-        found, failures = self.session.best(), self.session.failures
+        found, (_, failures, _) = self.session.best(), self.session.counts()
         value = math.inf if found is None or found[1] is None else found[1]
         failed = f", {failures} failed" if failures else ""
         elapsed = time.monotonic() - self.start
@@ -181,14 +181,15 @@ class Run:
             None,
             0,
         )
+        evaluated, failures, infeasible = session.counts()
         res = OptimizeResult(
             x=x,
             fun=math.inf if value is None else value,
             best_evaluations=evaluations,
-            nfev=session.evaluated,
+            nfev=evaluated,
             nit=session.told,
-            n_failed=session.failures,
-            n_infeasible=session.infeasible,
+            n_failed=failures,
+            n_infeasible=infeasible,
             maxcv=violation or 0.0,
         )
         if session.space.is_by_name:

@@ -60,7 +60,7 @@ def test_a_run_that_is_killed_goes_on(script: Any, tmp_path: Path) -> None:
     """
     path = tmp_path / "run"
     process = script(text)
-    wait_until(lambda: path.exists() and Checkpoint(path).read()[0]["evaluations"] > 20)
+    wait_until(lambda: path.exists() and Checkpoint(path).read()[0]["counts"][0] > 20)
     process.kill()
     process.communicate()
     calls: list[int] = []
@@ -153,9 +153,10 @@ def test_parts_that_contradict_each_other_are_the_same_error(half_way: Path) -> 
 
     content = half_way.read_bytes()
     changes: list[Any] = [
-        lambda state: state.pop("evaluations"),
-        lambda state: state.update(evaluations=61),
-        lambda state: state.update(evaluations=-1),
+        lambda state: state.pop("counts"),
+        lambda state: state.update(counts=[61, *state["counts"][1:]]),
+        lambda state: state.update(counts=[-1, *state["counts"][1:]]),
+        lambda state: state.update(counts=state["counts"][1:]),
         lambda state: state.update(pending="x"),
         lambda state: state.update(codes=np.zeros(3)),
         lambda state: state.update(optimizer=state["optimizer"][:-9]),
