@@ -111,16 +111,20 @@ def minimize(
     vectorized
         ``fun`` takes an array whose columns are points and returns the values.
     timeout
-        The seconds that an evaluation may take; then it is ended and has failed. Needs processes.
+        The seconds that an evaluation may take; then it is ended and has failed. ``fun`` runs in
+        another process, even with ``workers=1``: what it changes in memory is not seen here.
     retries
         The number of further attempts at an evaluation that raised, timed out, or lost its worker.
     on_error
         ``"penalize"``: failed evaluations are told as failed and kept in ``res.errors``, and the
         first one causes a warning. ``"raise"``: the first one ends the run with its exception.
     checkpoint, resume
-        A file that the run is saved to, once per second at most and at its end. With
-        ``resume="auto"`` the run continues from the file if it exists, ``"must"`` requires it, and
-        ``"never"`` begins anew. A resumed run takes ``x0`` and ``known`` from the file.
+        A file that the run is saved to: at its start, at its end, and in between as often as 5 % of
+        the time allows, at least once per second. With ``resume="auto"`` the run continues from the
+        file if it exists, ``"must"`` requires it, and ``"never"`` begins anew. A resumed run takes
+        ``x0`` and ``known`` from the file. A killed run loses the evaluations since the last save,
+        which are made again. A damaged file is a ``ValueError``, one that another run uses a
+        ``BlockingIOError``; if it cannot be written, the run warns and continues.
     disp
         Print the progress.
     method, options
@@ -134,7 +138,8 @@ def minimize(
         ``"race-cars"``.
     deterministic, lookahead
         Tell outcomes in the order asked, with ``lookahead`` points out (8), so that the run does
-        not depend on the number of workers. With ``vectorized``, ``lookahead`` is the number of
+        not depend on the number of workers. With ``workers=1``, ``fun`` runs in another process,
+        unless ``lookahead=1``. With ``vectorized``, ``lookahead`` is the number of
         columns (32).
     """
     given = _space(bounds, space, integrality, method)

@@ -70,6 +70,18 @@ def test_other_workers(kind: str) -> None:
         workers.shutdown()
 
 
+def test_the_process_that_fun_runs_in_is_as_documented() -> None:
+    here = float(os.getpid())
+
+    def is_here(**keywords: Any) -> bool:
+        res = racecars.minimize(lambda x: float(os.getpid()), BOUNDS, maxfev=20, **keywords)
+        return bool(res.fun == here)
+
+    assert is_here() and is_here(deterministic=True, lookahead=1)
+    assert is_here(workers="threads", deterministic=True)
+    assert not is_here(deterministic=True) and not is_here(timeout=60) and not is_here(workers=2)
+
+
 def test_deterministic_runs_do_not_depend_on_the_workers() -> None:
     def fun(x: Any) -> float:
         time.sleep(0.002 * abs(x[0]) / 5)  # out of order
