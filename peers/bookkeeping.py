@@ -41,8 +41,10 @@ def sleep(x: Any) -> float:
     return 1.0
 
 
-def native(dim: int, count: int, workers: Any = 1, fun: Any = constant) -> None:
-    racecars.minimize(fun, [(LOW, HIGH)] * dim, maxfev=count, rng=1, workers=workers)
+def native(
+    dim: int, count: int, workers: Any = 1, fun: Any = constant, method: str | None = None
+) -> None:
+    racecars.minimize(fun, [(LOW, HIGH)] * dim, maxfev=count, rng=1, workers=workers, method=method)
 
 
 def study(dim: int, count: int, sampler: Any, storage: Any = None) -> None:
@@ -162,6 +164,8 @@ def measure(rounds: int, trials: int) -> Iterator[Figure]:
     clock = time.perf_counter
     for dim in (5, 50, 500):
         yield figure("racecars.minimize", dim, least(native, dim, 20_000, rounds))
+        work = partial(native, method="race-cars")
+        yield figure("racecars.minimize, race-cars", dim, least(work, dim, 20_000, rounds))
     yield from spread(f", {WORKERS} processes", WORKERS, rounds)
     with dask() as client:
         yield from spread(" on Dask", client, rounds)

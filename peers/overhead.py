@@ -1,9 +1,9 @@
 """The overhead of our Python package per evaluation, next to a bare loop and to ZOOpt, in one run.
 
-Measures `minimize` by RACE-CARS on a function that returns at once, at n = 50, relative to a loop
-that makes a NumPy array and calls the function; and pairs of ask and tell per second at n = 500,
-relative to the evaluations per second of ZOOpt's SRACOS with that function. Rounds alternate, and
-the minimum of each counts, since the machine may be busy.
+Measures `minimize` by RACE-CARS and by default on a function that returns at once, at n = 50,
+relative to a loop that makes a NumPy array and calls the function; and pairs of ask and tell per
+second at n = 500, relative to the evaluations per second of ZOOpt's SRACOS with that function.
+Rounds alternate, and the minimum of each counts, since the machine may be busy.
 
     ./scripts/wheel --into .venv-python && .venv-python/bin/python -m peers.overhead [--json]
 """
@@ -105,6 +105,8 @@ def measure(rounds: int) -> dict[str, float]:
     found = {name: 1e9 * time for name, time in least(jobs, rounds).items()}
     found["minimize_over_bare_loop"] = found["minimize_ns"] / found["bare_loop_ns"]
     found["minimize_over_filled_loop"] = found["minimize_ns"] / found["filled_loop_ns"]
+    found["default_over_bare_loop"] = found["default_ns"] / found["bare_loop_ns"]
+    found["default_over_filled_loop"] = found["default_ns"] / found["filled_loop_ns"]
     found["zoopt_over_ask_tell"] = found["zoopt_ns"] / found["ask_tell_ns"]
     found["zoopt_over_ask_tell_arrays"] = found["zoopt_ns"] / found["ask_tell_arrays_ns"]
     return found
@@ -129,7 +131,12 @@ def page(found: dict[str, float]) -> str:
             times("minimize_over_bare_loop", "{} the first"),
             times("minimize_over_filled_loop", "{} the second"),
         ),
-        line("the same by auto", "default_ns"),
+        line(
+            "minimize, by default",
+            "default_ns",
+            times("default_over_bare_loop", "{} the first"),
+            times("default_over_filled_loop", "{} the second"),
+        ),
         "n = 500, ask and tell, per pair",
         line("Optimizer, one by one", "ask_tell_ns", times("zoopt_over_ask_tell", "ZOOpt: {}")),
         line(

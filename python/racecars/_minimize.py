@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from racecars import _core, _loops
-from racecars._checkpoint import Checkpoint
+from racecars._checkpoint import ANEW, Checkpoint
 from racecars._constraints import Constraints
 from racecars._core import Session
 from racecars._objective import Objective, outcome_of
@@ -110,16 +111,20 @@ def minimize(
     vectorized
         ``fun`` takes an array whose columns are points and returns the values.
     timeout
-        The seconds that an evaluation may take; then it is ended and has failed. Needs processes.
+        The seconds that an evaluation may take; then it is ended and has failed. ``fun`` runs in
+        another process, even with ``workers=1``: what it changes in memory is not seen here.
     retries
         The number of further attempts at an evaluation that raised, timed out, or lost its worker.
     on_error
         ``"penalize"``: failed evaluations are told as failed and kept in ``res.errors``, and the
         first one causes a warning. ``"raise"``: the first one ends the run with its exception.
     checkpoint, resume
-        A file that the run is saved to, once per second at most and at its end. With
-        ``resume="auto"`` the run continues from the file if it exists, ``"must"`` requires it, and
-        ``"never"`` begins anew. A resumed run takes ``x0`` and ``known`` from the file.
+        A file that the run is saved to: at its start, at its end, and in between as often as 5 % of
+        the time allows, at least once per second. With ``resume="auto"`` the run continues from the
+        file if it exists, ``"must"`` requires it, and ``"never"`` begins anew. A resumed run takes
+        ``x0`` and ``known`` from the file. A killed run loses the evaluations since the last save,
+        which are made again. A damaged file is a ``ValueError``, one that another run uses a
+        ``BlockingIOError``; if it cannot be written, the run warns and continues.
     disp
         Print the progress.
     method, options
@@ -133,38 +138,40 @@ def minimize(
         ``"race-cars"``.
     deterministic, lookahead
         Tell outcomes in the order asked, with ``lookahead`` points out (8), so that the run does
-        not depend on the number of workers. With ``vectorized``, ``lookahead`` is the number of
+        not depend on the number of workers. With ``workers=1``, ``fun`` runs in another process,
+        unless ``lookahead=1``. With ``vectorized``, ``lookahead`` is the number of
         columns (32).
     """
     given = _space(bounds, space, integrality, method)
     _check(vectorized, given, retries, on_error, resume, timeout, lookahead)
     _check_limits(maxfev, maxtime, patience)
     maxfev = _core.budget(given.dimension, maxfev, maxtime, patience)
-    saved = None if checkpoint is None else Checkpoint(checkpoint)
-    state = None
-    if saved is not None and (resume == "must" or (resume == "auto" and saved.path.exists())):
-        state, failures = saved.read()
-        optimizer = _restored(saved, state["optimizer"], given, method, options)
-    elif isinstance(method, Optimizer):
-        optimizer = method
-    else:
-        optimizer = Optimizer(given, method, budget=maxfev, rng=rng, **options)
     is_one = isinstance(workers, (int, np.integer)) and workers == 1 and timeout is None
     is_here = vectorized or (is_one and (not deterministic or lookahead == 1))
     ahead = (lookahead or _core.LOOKAHEAD) if deterministic and not is_here else None
     constrained = Constraints(constraints)
     objective = Objective(fun, args if isinstance(args, tuple) else (args,), constrained)
-    session = Session(
-        optimizer,
-        given,
-        maxfev=maxfev,
-        maxtime=maxtime,
-        target=target,
-        patience=patience,
-        lookahead=ahead,
-        watch=callback is not None or saved is not None or disp,
-    )
-    try:
+    with ExitStack() as stack:
+        saved = None if checkpoint is None else stack.enter_context(Checkpoint(checkpoint))
+        state = None
+        if saved is not None and (resume == "must" or (resume == "auto" and saved.path.exists())):
+            state, failures = saved.read()
+            optimizer = _restored(saved, state["optimizer"], given, method, options)
+        elif isinstance(method, Optimizer):
+            optimizer = method
+        else:
+            optimizer = Optimizer(given, method, budget=maxfev, rng=rng, **options)
+        session = Session(
+            optimizer,
+            given,
+            maxfev=maxfev,
+            maxtime=maxtime,
+            target=target,
+            patience=patience,
+            lookahead=ahead,
+            watch=callback is not None or saved is not None or disp,
+        )
+        stack.callback(session.close)
         run = Run(
             optimizer,
             session,
@@ -176,10 +183,10 @@ def minimize(
             disp=disp,
         )
         if state is not None:
-            session.resume(state)
-            run.failures = failures
+            run.resume(state, failures)
         else:
             _begin(session, x0, known)
+            run.save()
         try:
             if vectorized:
                 _loops.vectorized(run, lookahead or COLUMNS)
@@ -199,8 +206,6 @@ def minimize(
         if disp:
             print(run.line(), flush=True)
         return run.final_result()
-    finally:
-        session.close()
 
 
 def _begin(session: Session, x0: Any, known: Any) -> None:
@@ -225,13 +230,13 @@ def _restored(
     try:
         optimizer = Optimizer.from_bytes(state, given)
     except ValueError as error:
-        raise ValueError(f"checkpoint {saved.path}: {error}") from None
+        raise ValueError(f"checkpoint {saved.path}: {error}; {ANEW}") from None
     if isinstance(method, Optimizer):
         return optimizer
     wanted = _core.algorithm_name(method, options)
     if optimizer.method != wanted:
         text = f"checkpoint {saved.path} is of method {optimizer.method}, not {wanted}"
-        raise ValueError(f"{text}; resume='never' begins anew")
+        raise ValueError(f"{text}; {ANEW}")
     return optimizer
 
 

@@ -82,10 +82,11 @@ def outcome_of(returned: Any) -> Outcome:
         return Outcome(failure="nan", text=f"a constraint was violated by {violation}")
     try:
         value = _number(returned)
-    except (TypeError, ValueError):
+    except Exception as error:
         shape = f" of shape {np.shape(returned)}" if isinstance(returned, np.ndarray) else ""
+        why = "" if isinstance(error, (TypeError, ValueError)) else f" ({described(error)})"
         kind = type(returned).__name__
-        return Outcome(failure="nan", text=f"fun returned {kind}{shape}, not a number")
+        return Outcome(failure="nan", text=f"fun returned {kind}{shape}, not a number{why}")
     if not math.isfinite(value):
         return Outcome(failure="nan", text=f"fun returned {value}")
     return Outcome(value)
@@ -108,5 +109,10 @@ def failed(error: BaseException) -> Outcome:
 
 def described(error: BaseException) -> str:
     """An exception in one line."""
-    text = " ".join(str(error).split())
+    try:
+        text = " ".join(str(error).split())
+    except Exception as other:
+        text = f"its text cannot be shown, since __str__ raised {type(other).__name__}"
+    # File names that are no UTF-8 are in Python strings as what cannot be encoded.
+    text = text.encode(errors="backslashreplace").decode()
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -8,12 +8,14 @@ it may be.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import multiprocessing
 import os
 import pickle
 import random
 import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterable
@@ -25,6 +27,11 @@ import numpy as np
 from racecars._objective import Objective, Outcome, described
 from racecars._pools import Done, Pool, Shipped, sendable
 
+if sys.platform == "linux":
+    import fcntl
+
+# Of Linux's headers.
+F_SETSIG, PR_SET_PDEATHSIG = 10, 1
 # Seconds that outcomes may be held back, to be sent together.
 FLUSH = 0.005
 # Seconds that a worker may take to end when it is asked to.
@@ -53,7 +60,8 @@ class Processes(Pool):
         self.busy.append(worker)
 
     def start(self) -> Worker:
-        others = [worker.pipe for worker in (*self.idle, *self.busy)] if self.can_fork else []
+        workers = (*self.idle, *self.busy) if self.can_fork else ()
+        others = [end for worker in workers for end in (worker.pipe, worker.life)]
         return Worker(self.context, self.objective, others)
 
     def wait(self, seconds: float | None) -> Iterable[Done]:
@@ -98,13 +106,18 @@ class Worker:
 
     def __init__(self, context: Any, objective: Any, others: list[Connection]) -> None:
         self.pipe, theirs = context.Pipe()
-        inherited = [*others, self.pipe] if context.get_start_method() == "fork" else []
-        self.process = context.Process(target=serve, args=(theirs, objective, inherited))
+        # Nothing is sent through it: that this end is closed means that this process has ended.
+        watched, self.life = context.Pipe(duplex=False)
+        ours = [self.pipe, self.life]
+        inherited = [*others, *ours] if context.get_start_method() == "fork" else []
+        arguments = (theirs, watched, os.getpid(), objective, inherited)
+        self.process = context.Process(target=serve, args=arguments)
         with warnings.catch_warnings():
             # ProcessPoolExecutor forks with threads running, too.
             warnings.simplefilter("ignore", DeprecationWarning)
             self.process.start()
         theirs.close()
+        watched.close()
         if not inherited:  # its start-up time must not count as an evaluation's
             self.pipe.recv()
         self.number = self.count = 0
@@ -159,16 +172,20 @@ class Worker:
             self.process.kill()
         self.process.join()
         self.pipe.close()
+        self.life.close()
 
 
-def serve(pipe: Connection, objective: Any, inherited: list[Connection]) -> None:
+def serve(
+    pipe: Connection, watched: Connection, parent: int, objective: Any, inherited: list[Connection]
+) -> None:
     """Runs in a worker process: evaluates lists of points until it is asked to end, or its parent
     has died. It closes the pipe ends that it inherited, since it would not notice the latter while
-    it held the other end of its own pipe."""
+    it held the other ends of its own pipes."""
     for other in inherited:
         other.close()
     if hasattr(os, "setpgrp"):
         os.setpgrp()  # so that it can be killed with the processes that it started
+    end_with_parent(watched, parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     random.seed()
     np.random.seed()
@@ -178,6 +195,30 @@ def serve(pipe: Connection, objective: Any, inherited: list[Connection]) -> None
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while (points := pipe.recv()) is not None:
             evaluate(pipe, objective, points)
+
+
+def end_with_parent(watched: Connection, parent: int) -> None:
+    """Has this process killed, with the processes that it started, when its parent dies."""
+    if sys.platform == "linux":
+        # By the kernel, since an evaluation may never let another thread run. Closing the other end
+        # of the pipe is an event, whose signal goes to the process group.
+        fcntl.fcntl(watched, F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(watched, fcntl.F_SETOWN, -os.getpid())
+        fcntl.fcntl(watched, fcntl.F_SETFL, os.O_ASYNC)
+        # Another process may hold that end: one that the parent forked. This one ends in any case.
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it has died before
+            os._exit(1)
+    else:
+        threading.Thread(target=watch, args=(watched,), daemon=True).start()
+
+
+def watch(watched: Connection) -> None:
+    """Waits for the end of the parent."""
+    wait([watched])
+    if hasattr(os, "killpg"):
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
 
 
 def evaluate(pipe: Connection, objective: Any, points: list[Any]) -> None:

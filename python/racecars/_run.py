@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 # The number of failures kept in full.
 MAX_FAILURES = 20
-# Seconds between checkpoints, and between lines of progress.
+# Seconds between lines of progress, and the most between checkpoints.
 PERIOD = 1.0
+# The share of the time that writing checkpoints may take, unless they are a period apart.
+SAVING_SHARE = 0.05
 
 # SciPy's status and message for each of the core's stop reasons.
 STATUS = {
@@ -64,10 +66,23 @@ class Run:
         self.callback = None if callback is None else adapted(callback)
         self.on_told = None if callback is None else self.call_back
         self.checkpoint, self.disp = checkpoint, disp
-        self.has_ticks = disp or checkpoint is not None
         self.start = time.monotonic()
-        self.next_tick = self.start + PERIOD
+        self.next_line = self.start + PERIOD if disp else math.inf
+        self.next_save = self.start if checkpoint is not None else math.inf
+        self.saved: int | None = None
+        """The number of trials told that the checkpoint has, if there is one."""
+        self.save_error: OSError | None = None
+        """Why the checkpoint could not be written, the last time."""
         self.failures: list[Failure] = []
+
+    def resume(self, state: dict[str, Any], failures: list[Failure]) -> None:
+        """Continues the run that was saved."""
+        assert self.checkpoint is not None
+        try:
+            self.session.resume(state)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise self.checkpoint.damaged(str(error)) from None
+        self.failures, self.saved = failures, self.session.told
 
     def next(self) -> tuple[int, Any] | None:
         """The next trial to evaluate, its number and point; ``None`` if there is none for now."""
@@ -80,7 +95,9 @@ class Run:
             self.session.tell(number, value, violation, evaluated=evaluated)
             return
         if self.on_error == "raise":
-            raise error or RuntimeError(f"evaluation {self.session.told}: {text}")
+            if error is None:
+                error = RuntimeError(f"evaluation {self.session.told}: {text}")
+            raise error
         x = self.session.x_of(number)
         place = self.session.tell(number, failure=failure, text=text)
         if not self.failures:
@@ -105,16 +122,18 @@ class Run:
             self.session.stop("observer")
 
     def tick_if_due(self) -> None:
-        """Writes the checkpoint and prints progress, once per period."""
-        if self.has_ticks and time.monotonic() >= self.next_tick:
+        """Writes the checkpoint and prints progress, as often as they are due."""
+        if time.monotonic() >= self.next_save:
             self.save()
-            if self.disp:
-                print(self.line(), flush=True)
-            self.next_tick = time.monotonic() + PERIOD
+        if time.monotonic() >= self.next_line:
+            print(self.line(), flush=True)
+            self.next_line = time.monotonic() + PERIOD
 
-    def seconds(self) -> float | None:
-        """The seconds until the next tick."""
-        return max(0.0, self.next_tick - time.monotonic()) if self.has_ticks else None
+    def seconds(self, idle: bool = False) -> float | None:
+        """The seconds until the next tick; ``idle`` if no outcome is told until then."""
+        has_news = not idle or self.session.told != self.saved
+        due = min(self.next_save if has_news else math.inf, self.next_line)
+        return None if due == math.inf else max(0.0, due - time.monotonic())
 
     def told_failures(self) -> list[Failure]:
         """The failures kept, of trials that the optimizer has been told of."""
@@ -122,12 +141,29 @@ class Run:
         return [failure for failure in self.failures if failure.number < told]
 
     def save(self) -> None:
-        if self.checkpoint is not None:
+        """Writes the checkpoint, if it is not up to date. Without room for it the run continues."""
+        told = self.session.told
+        if self.checkpoint is None or told == self.saved:
+            return
+        start, period = time.monotonic(), PERIOD
+        try:
             self.checkpoint.write(self.session.state(), self.told_failures())
+        except OSError as error:
+            if isinstance(error, BlockingIOError) and self.saved is None:
+                raise
+            if self.save_error is None:
+                has = "there is none" if self.saved is None else f"it has {self.saved} evaluations"
+                text = f"the checkpoint {self.checkpoint.path} could not be written: {error}"
+                warn(f"{text}; {has}, the run continues, and tries again every {PERIOD:g} s")
+            self.save_error = error
+        else:
+            self.saved, self.save_error = told, None
+            period = min(PERIOD, (time.monotonic() - start) / SAVING_SHARE)
+        self.next_save = time.monotonic() + period
 
     def line(self) -> str:
         """The progress, for people."""
-        found, failures = self.session.best(), self.session.failures
+        found, (_, failures, _) = self.session.best(), self.session.counts()
         value = math.inf if found is None or found[1] is None else found[1]
         failed = f", {failures} failed" if failures else ""
         elapsed = time.monotonic() - self.start
@@ -145,14 +181,15 @@ class Run:
             None,
             0,
         )
+        evaluated, failures, infeasible = session.counts()
         res = OptimizeResult(
             x=x,
             fun=math.inf if value is None else value,
             best_evaluations=evaluations,
-            nfev=session.evaluated,
+            nfev=evaluated,
             nit=session.told,
-            n_failed=session.failures,
-            n_infeasible=session.infeasible,
+            n_failed=failures,
+            n_infeasible=infeasible,
             maxcv=violation or 0.0,
         )
         if session.space.is_by_name:
@@ -172,6 +209,8 @@ class Run:
         if failures:
             message += f" {res['n_failed']} of {res['nit']} evaluations failed, the first with "
             message += failures[0].text
+        if self.save_error is not None:
+            message += f" The checkpoint could not be written: {self.save_error}."
         res.update(
             success=status >= 0,
             status=status,

@@ -139,7 +139,7 @@ class _Dispatcher:
 
     def collect(self) -> None:
         """Waits for the first task to finish, and takes its outcomes."""
-        for number, seconds, outcomes in self.pool.wait(self.run.seconds()):
+        for number, seconds, outcomes in self.pool.wait(self.run.seconds(idle=True)):
             chunk = self.tasks.pop(number)
             if seconds is not None:
                 each = seconds / len(chunk)

@@ -47,6 +47,13 @@ def test_values_of_any_numeric_type() -> None:
         assert (res.n_failed, res.nfev) == (0, 30)
 
 
+class Unconvertible:
+    """Like a tensor of PyTorch that has a gradient."""
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError("has a gradient")
+
+
 @pytest.mark.parametrize(
     ("returned", "words"),
     [
@@ -55,6 +62,8 @@ def test_values_of_any_numeric_type() -> None:
         (-math.inf, "fun returned -inf"),
         ("x", "fun returned str"),
         (np.zeros(3), r"fun returned ndarray of shape \(3,\)"),
+        (10**400, r"fun returned int, not a number \(OverflowError: "),
+        (Unconvertible(), r"not a number \(RuntimeError: has a gradient\)"),
     ],
 )
 def test_what_is_no_value_is_a_failure(returned: Any, words: str) -> None:
@@ -78,6 +87,35 @@ def test_exceptions_are_kept_shown_and_counted() -> None:
     assert "in fun" in failure.traceback and "to the right" in res.message
     with pytest.raises(ValueError, match="to the right"):
         racecars.minimize(fun, BOUNDS, maxfev=200, rng=1, on_error="raise")
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise KeyError("text")
+
+    __repr__ = __str__
+
+    def __bool__(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("way", [{}, {"workers": 2}, {"workers": "threads"}, {"vectorized": True}])
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (Unprintable(), "Unprintable: its text cannot be shown, since __str__ raised KeyError"),
+        (ValueError(os.fsdecode(b"no \xff")), r"ValueError: no \udcff"),
+    ],
+)
+def test_exceptions_that_cannot_be_shown(way: Any, error: Exception, text: str) -> None:
+    def fun(x: Any) -> float:
+        raise error
+
+    with pytest.warns(RuntimeWarning, match="evaluation 0 failed"):
+        res = racecars.minimize(fun, BOUNDS, maxfev=10, rng=1, **way)
+    assert (res.n_failed, res.errors[0].text) == (10, text)
+    with pytest.raises(type(error)):
+        racecars.minimize(fun, BOUNDS, maxfev=10, rng=1, on_error="raise", **way)
 
 
 def test_retries() -> None:

@@ -140,7 +140,7 @@ def test_save_and_restore_go_on_exactly(tmp_path: Path) -> None:
     path = tmp_path / "state"
     search.save(str(path))
     content = path.read_bytes()
-    assert content.startswith(b"racecars tune 1\n") and json.loads(content.split(b"\n")[1])
+    assert content.startswith(b"racecars tune 2\n") and json.loads(content.split(b"\n")[2])
 
     early = RaceCarsSearch(SPACE, "loss", "min")
     late = RaceCarsSearch()
@@ -175,9 +175,10 @@ def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "state"
     search.save(str(path))
     content = path.read_bytes()
-    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(ValueError, match="damaged"):
-        search.restore(str(path))
+    for place in range(len(content)):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        with pytest.raises(ValueError, match=r"is damaged|is not the state"):
+            search.restore(str(path))
     path.write_bytes(pickle.dumps({"a": 1}))
     with pytest.raises(ValueError, match="not the state"):
         search.restore(str(path))
@@ -198,7 +199,8 @@ def test_an_exhausted_space_finishes() -> None:
     [
         ({"x": tune.grid_search([1, 2])}, "grid_search"),
         ({"x": tune.randn()}, "Normal"),
-        ({"x": tune.sample_from(lambda _: 1)}, "Function"),
+        ({"x": tune.sample_from(lambda _: 1)}, "`x` is a sample_from"),
+        ({"x": tune.choice([tune.sample_from(lambda _: 1)])}, "sample_from"),
         ({"x": [tune.uniform(0, 1)]}, "in a list"),
         ({"x": 1}, "no domain"),
     ],
@@ -267,6 +269,27 @@ def test_on_a_real_ray(cluster: None, tmp_path: Path) -> None:
     again.restore_from_dir(str(tmp_path / "run"))
     again.set_search_properties("loss", "min", SPACE)
     assert again._optimizer is not None and again._optimizer.told == 12
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        {"x": tune.uniform(-1, 1), "y": tune.sample_from(lambda config: config["x"])},
+        {"x": tune.uniform(-1, 1), "y": {"z": [tune.sample_from(lambda: 1)]}},
+        {"x": tune.choice([tune.sample_from(lambda: 1), 2])},
+    ],
+)
+def test_a_tuner_does_not_take_sample_from(
+    cluster: None, tmp_path: Path, space: dict[str, Any]
+) -> None:
+    tuner = tune.Tuner(
+        slow,
+        param_space=space,
+        tune_config=settings(2, RaceCarsSearch(seed=1)),
+        run_config=tune.RunConfig(storage_path=str(tmp_path), name="run", verbose=0),
+    )
+    with pytest.raises(ValueError, match=r"`(y|y/z/0|x/0)` is a sample_from"):
+        tuner.fit()
 
 
 KILLED = """

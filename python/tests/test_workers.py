@@ -70,6 +70,18 @@ def test_other_workers(kind: str) -> None:
         workers.shutdown()
 
 
+def test_the_process_that_fun_runs_in_is_as_documented() -> None:
+    here = float(os.getpid())
+
+    def is_here(**keywords: Any) -> bool:
+        res = racecars.minimize(lambda x: float(os.getpid()), BOUNDS, maxfev=20, **keywords)
+        return bool(res.fun == here)
+
+    assert is_here() and is_here(deterministic=True, lookahead=1)
+    assert is_here(workers="threads", deterministic=True)
+    assert not is_here(deterministic=True) and not is_here(timeout=60) and not is_here(workers=2)
+
+
 def test_deterministic_runs_do_not_depend_on_the_workers() -> None:
     def fun(x: Any) -> float:
         time.sleep(0.002 * abs(x[0]) / 5)  # out of order
@@ -232,22 +244,41 @@ def test_target_and_interrupt_do_not_wait_for_what_is_under_way() -> None:
     assert res.status == -1 and res.nfev >= 20
 
 
-def test_workers_end_when_their_parent_is_killed(script: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "evaluation",
+    [
+        "time.sleep(0.05)",
+        "signal.pause()",
+        "sum(itertools.repeat(1, 10**15))",  # which never lets another thread run
+        "subprocess.run(['sleep', '1000'])",
+    ],
+)
+def test_workers_end_when_their_parent_is_killed(
+    script: Any, tmp_path: Path, evaluation: str
+) -> None:
     process = script(
-        """
-        import os, pathlib, time, racecars
+        f"""
+        import itertools, os, pathlib, signal, subprocess, time, racecars
         def fun(x):
-            pathlib.Path(f"worker-{os.getpid()}").touch()
-            time.sleep(0.05)
+            pathlib.Path(f"worker-{{os.getpid()}}").touch()
+            {evaluation}
             return 0.0
         racecars.minimize(fun, [(0, 1)] * 2, workers=3, maxfev=10**6)
         """
     )
     wait_until(lambda: len(list(tmp_path.glob("worker-*"))) == 3)
-    process.kill()
-    process.communicate()
     workers = [int(path.name.split("-")[1]) for path in tmp_path.glob("worker-*")]
+    if "subprocess" in evaluation:
+        wait_until(lambda: all(map(children_of, workers)))
+        workers += [child for worker in workers for child in children_of(worker)]
+    process.kill()
+    process.wait()
     wait_until(lambda: not any(is_running(worker) for worker in workers))
+    process.communicate()
+
+
+def children_of(process: int) -> list[int]:
+    return [int(n) for n in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
 def wait_until(happened: Any, seconds: float = 30.0) -> None:

@@ -5,9 +5,9 @@ use crate::space::Space;
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::{MutexExt, PyOnceLock};
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// A point to evaluate, and to give back to :meth:`Optimizer.tell` with its outcome.
 #[pyclass(frozen, module = "racecars._core")]
@@ -85,13 +85,7 @@ impl Candidate {
         code: &PyReadonlyArray1<'_, f64>,
         space: Py<Space>,
     ) -> PyResult<Self> {
-        let point = code.as_slice()?;
-        let core = match id {
-            Some(id) => {
-                racecars::Candidate::asked(&space.get().core, id, point).map_err(refused)?
-            }
-            None => racecars::Candidate::known(point),
-        };
+        let core = restored(&space.get().core, id, code.as_slice()?).map_err(refused)?;
         Ok(Candidate::new(core, space))
     }
 
@@ -100,12 +94,24 @@ impl Candidate {
         self.lock(py).take().ok_or_else(|| self.gone())
     }
 
-    fn lock(&self, py: Python<'_>) -> std::sync::MutexGuard<'_, Option<racecars::Candidate>> {
-        self.core.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Option<racecars::Candidate>> {
+        crate::lock(py, &self.core)
     }
 
     fn gone(&self) -> PyErr {
         let id = self.id.map_or("this candidate".to_string(), |id| format!("candidate {id}"));
         PyValueError::new_err(format!("{id} has been told before"))
+    }
+}
+
+/// The core's candidate of a number and an encoded point, or of a point that was not asked.
+pub(crate) fn restored(
+    space: &racecars::Space,
+    id: Option<u64>,
+    point: &[f64],
+) -> racecars::Result<racecars::Candidate> {
+    match id {
+        Some(id) => racecars::Candidate::asked(space, id, point),
+        None => space.check(point).map(|()| racecars::Candidate::known(point)),
     }
 }

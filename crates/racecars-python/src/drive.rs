@@ -68,9 +68,7 @@ impl Session {
                 },
                 Err(error) => (error.into_value(py).into_bound(py).into_any(), true),
             };
-            let number = trial.number();
-            self.keep(py, trial);
-            return Ok(Some((number, object, is_raised)));
+            return Ok(Some((self.keep(py, trial), object, is_raised)));
         }
     }
 }

@@ -19,7 +19,20 @@ mod session;
 mod space;
 
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use racecars::{Algorithm, Workers};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Waits for a lock without the interpreter.
+fn lock<'a, T>(py: Python<'_>, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
+    mutex.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Works, without the interpreter if it may take long.
+#[inline(always)]
+fn work<T: Send>(py: Python<'_>, is_long: bool, what: impl FnOnce() -> T + Send) -> T {
+    if is_long { py.detach(what) } else { what() }
+}
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -5,15 +5,15 @@ use crate::candidate::Candidate;
 use crate::error::{exhausted, in_use, refused};
 use crate::session::{Best, Session, best};
 use crate::space::{Space, slice};
+use crate::work;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict};
 use racecars::Outcome;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Copying this many numbers takes some ten microseconds, so the interpreter is released.
 const MANY_NUMBERS: usize = 20_000;
@@ -227,7 +227,7 @@ impl Optimizer {
     }
 
     fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Inner> {
-        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+        crate::lock(py, &self.inner)
     }
 
     /// Looks at the core's optimizer, whoever has it.
@@ -275,7 +275,7 @@ impl Optimizer {
     fn next(&self, py: Python<'_>) -> PyResult<Option<racecars::Candidate>> {
         let mut inner = self.lock(py);
         let core = inner.core()?;
-        Ok(if is_long(core) { py.detach(|| core.ask()) } else { core.ask() })
+        Ok(work(py, is_long(core), || core.ask()))
     }
 
     /// Tells the core. The candidate is taken when it is known that nobody else has the optimizer.
@@ -288,12 +288,7 @@ impl Optimizer {
         let mut inner = self.lock(py);
         let core = inner.core()?;
         let candidate = candidate()?;
-        let told = if is_long(core) {
-            py.detach(|| core.tell(candidate, outcome))
-        } else {
-            core.tell(candidate, outcome)
-        };
-        told.map_err(refused)
+        work(py, is_long(core), || core.tell(candidate, outcome)).map_err(refused)
     }
 
     fn ask_rows<'py>(&self, py: Python<'py>, n: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
@@ -306,7 +301,7 @@ impl Optimizer {
         let mut guard = self.lock(py);
         let is_long = is_long(guard.core()?) || n.saturating_mul(dimension) >= MANY_NUMBERS;
         let Inner { core: Some(core), rows, .. } = &mut *guard else { return Err(in_use()) };
-        let mut work = || {
+        work(py, is_long, || {
             for _ in 0..n {
                 let Some(candidate) = core.ask() else { break };
                 let start = numbers.len();
@@ -319,12 +314,7 @@ impl Optimizer {
                 let key = hash(&numbers[start..]);
                 rows.entry(key).or_default().push(candidate);
             }
-        };
-        if is_long {
-            py.detach(&mut work);
-        } else {
-            work();
-        }
+        });
         drop(guard);
         if numbers.is_empty() {
             return Err(self.exhausted());
@@ -352,7 +342,7 @@ impl Optimizer {
         let mut guard = self.lock(py);
         let inner = &mut *guard;
         let is_long = is_long(inner.core()?) || rows.len() >= MANY_NUMBERS;
-        let mut work = || {
+        let told = || {
             for (row, &value) in rows.rows().into_iter().zip(values) {
                 let row = row.as_slice().map_or_else(|| row.to_vec().into(), Cow::from);
                 let candidate = match inner.row(&row) {
@@ -365,7 +355,7 @@ impl Optimizer {
             }
             Ok(())
         };
-        if is_long { py.detach(work) } else { work() }.map_err(refused)
+        work(py, is_long, told).map_err(refused)
     }
 }
 

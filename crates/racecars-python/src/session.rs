@@ -4,19 +4,20 @@
 //! the number.
 
 use crate::algorithm::rules;
+use crate::candidate::restored;
 use crate::error::{closed, refused};
 use crate::optimizer::{Optimizer, is_large};
 use crate::space::Space;
+use crate::{lock, work};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict};
 use racecars::{
     Candidate, Counts, Direction, FailureKind, Next, Order, Outcome, StopReason, Trial,
 };
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// A search that Python code evaluates the trials of. It has the optimizer until it is closed.
@@ -143,9 +144,8 @@ impl Session {
         loop {
             match self.advance(py, None)? {
                 Next::Evaluate(trial) => {
-                    let (number, point) = (trial.number(), self.point(py, trial.point())?);
-                    self.lock(py).out.insert(number, trial);
-                    return Ok(Some((number, point)));
+                    let point = self.point(py, trial.point())?;
+                    return Ok(Some((self.keep(py, trial), point)));
                 }
                 Next::Told => {
                     if let Some(on_told) = on_told {
@@ -181,8 +181,8 @@ impl Session {
         };
         let trial = out.remove(&number).ok_or_else(|| not_out(number))?;
         let is_long = self.is_large || core.optimizer().is_heavy();
-        let work = || enter(core, *order, values, trial, value, outcome);
-        let place = if is_long { py.detach(work) } else { work() }.map_err(refused)?;
+        let told = work(py, is_long, || enter(core, *order, values, trial, value, outcome));
+        let place = told.map_err(refused)?;
         if !evaluated {
             skipped_ahead.push(place);
         }
@@ -226,24 +226,12 @@ impl Session {
         Ok(self.lock(py).core()?.counts().evaluations)
     }
 
-    /// The trials told whose function was called.
-    #[getter]
-    fn evaluated(&self, py: Python<'_>) -> PyResult<u64> {
+    /// Of the trials told: those whose function was called, the failed ones, the infeasible ones.
+    fn counts(&self, py: Python<'_>) -> PyResult<(u64, u64, u64)> {
         let mut inner = self.lock(py);
-        let told = inner.core()?.counts().evaluations;
-        Ok(told - inner.skipped(told))
-    }
-
-    /// The failed evaluations.
-    #[getter]
-    fn failures(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.lock(py).core()?.counts().failures)
-    }
-
-    /// The infeasible points.
-    #[getter]
-    fn infeasible(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.lock(py).core()?.counts().infeasible)
+        let counts = inner.core()?.counts();
+        let evaluated = counts.evaluations - inner.skipped(counts.evaluations);
+        Ok((evaluated, counts.failures, counts.infeasible))
     }
 
     /// The best point as `(x, value or None, violation or None, evaluations behind the value)`.
@@ -276,16 +264,7 @@ impl Session {
         state.set_item("codes", PyArray1::from_vec(py, codes))?;
         state.set_item("optimizer", PyBytes::new(py, &bytes))?;
         let skipped = inner.skipped(evaluations);
-        let counts = [
-            ("evaluations", evaluations),
-            ("failures", failures),
-            ("infeasible", infeasible),
-            ("improved_at", improved_at),
-            ("skipped", skipped),
-        ];
-        for (name, count) in counts {
-            state.set_item(name, count)?;
-        }
+        state.set_item("counts", [evaluations, failures, infeasible, improved_at, skipped])?;
         Ok(state)
     }
 
@@ -296,12 +275,10 @@ impl Session {
             state.get_item(name)?.ok_or_else(missing)
         };
         let mut counts = Counts::default();
-        counts.evaluations = item("evaluations")?.extract()?;
-        counts.failures = item("failures")?.extract()?;
-        counts.infeasible = item("infeasible")?.extract()?;
-        counts.improved_at = item("improved_at")?.extract()?;
+        let skipped: u64;
+        [counts.evaluations, counts.failures, counts.infeasible, counts.improved_at, skipped] =
+            item("counts")?.extract()?;
         let values = item("values")?.extract::<PyReadonlyArray1<'_, f64>>()?.as_slice()?.to_vec();
-        let skipped: u64 = item("skipped")?.extract()?;
         let told = counts.evaluations;
         if values.len() as u64 != told || counts.improved_at > told || skipped > told {
             return Err(PyValueError::new_err("the counts of the state contradict each other"));
@@ -314,10 +291,7 @@ impl Session {
             return Err(PyValueError::new_err("the state has not one point per pending trial"));
         }
         let points = codes.chunks_exact(space.dimension());
-        let pending = ids.into_iter().zip(points).map(|(id, point)| match id {
-            Some(id) => Candidate::asked(space, id, point),
-            None => space.check(point).map(|()| Candidate::known(point)),
-        });
+        let pending = ids.into_iter().zip(points).map(|(id, point)| restored(space, id, point));
         let pending = pending.collect::<racecars::Result<Vec<_>>>().map_err(refused)?;
         let mut inner = self.lock(py);
         inner.core()?.resume(counts, pending).map_err(refused)?;
@@ -341,7 +315,7 @@ pub(crate) fn best<'py>(
 
 impl Session {
     pub(crate) fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Inner> {
-        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+        lock(py, &self.inner)
     }
 
     /// Enters an outcome, if there is one, then says what to do next.
@@ -353,18 +327,15 @@ impl Session {
         let Inner { core: Some(core), values, order, .. } = &mut *inner else {
             return Err(closed());
         };
-        if self.is_large || core.optimizer().is_heavy() {
-            return py.detach(|| step(core, *order, values, done, elapsed)).map_err(refused);
-        }
-        match step(core, *order, values, done, elapsed) {
-            Ok(next) => Ok(next),
-            Err(error) => Err(refused(error)),
-        }
+        let is_long = self.is_large || core.optimizer().is_heavy();
+        work(py, is_long, || step(core, *order, values, done, elapsed)).map_err(refused)
     }
 
-    /// Keeps a trial whose outcome Python code finds out.
-    pub(crate) fn keep(&self, py: Python<'_>, trial: Trial) {
-        self.lock(py).out.insert(trial.number(), trial);
+    /// Keeps a trial whose outcome Python code finds out; returns its number.
+    pub(crate) fn keep(&self, py: Python<'_>, trial: Trial) -> u64 {
+        let number = trial.number();
+        self.lock(py).out.insert(number, trial);
+        number
     }
 
     /// An encoded point as the function takes it.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ray.tune.impl.placeholder import _FunctionResolver
 from ray.tune.search.sample import (
     Categorical,
     Domain,
     Float,
+    Function,
     Integer,
     LogUniform,
     Quantized,
@@ -23,15 +25,31 @@ Path = tuple[str, ...]
 
 def axes_of(config: Mapping[str, Any]) -> dict[Path, Axis]:
     """The coordinates of a search space; what is constant in it is left to Tune."""
+    for path in sampled(config):
+        text = "draws a value that the search does not see; use choice, uniform or randint"
+        raise ValueError(f"`{name(path)}` is a sample_from, which {text}")
     _, domains, grids = parse_spec_vars(dict(config))
     if grids:
         where = name(grids[0][0])
         raise ValueError(f"`{where}` is a grid_search, which leaves nothing to search; use choice")
     for path, _ in domains:
         if not all(isinstance(part, str) for part in path):
-            where = "/".join(map(str, path))
-            raise ValueError(f"`{where}` is in a list; a search space may nest dicts only")
+            raise ValueError(f"`{name(path)}` is in a list; a search space may nest dicts only")
     return {tuple(path): axis(name(path), domain) for path, domain in domains}
+
+
+def sampled(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path to each ``sample_from``; a Tuner has put a placeholder in its place."""
+    is_placeholder = isinstance(value, tuple) and value[:1] == (_FunctionResolver.TOKEN,)
+    if is_placeholder or isinstance(value, Function):
+        yield path
+        return
+    if isinstance(value, Categorical):
+        value = value.categories
+    if isinstance(value, (list, tuple)):
+        value = dict(enumerate(value))
+    for key, one in value.items() if isinstance(value, Mapping) else ():
+        yield from sampled(one, (*path, key))
 
 
 def axis(where: str, domain: Domain) -> Axis:

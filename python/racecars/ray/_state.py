@@ -1,9 +1,9 @@
-"""The searcher's file: a line that says what it is, a line of JSON, the optimizer's own bytes."""
+"""The searcher's file: a line that says what it is, one with the checksum of the rest, one of JSON,
+and the optimizer's own bytes."""
 
 from __future__ import annotations
 
 import json
-import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from racecars._axes import Axis
-from racecars._files import write_atomically
+from racecars._files import sealed, unsealed, write_atomically
 
-MAGIC = b"racecars tune 1\n"
+KIND = b"racecars tune "
+MAGIC = KIND + b"2"
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,6 @@ class State:
 def write(path: Any, state: State) -> None:
     """Writes a state, in place of what was there."""
     head = {
-        "checksum": zlib.crc32(state.optimizer),
         "live": {trial: [number, code.tolist()] for trial, (number, code) in state.live.items()},
         "first": state.first,
         "axes": _kept(state.axes or {}),
@@ -44,26 +44,27 @@ def write(path: Any, state: State) -> None:
     except TypeError as error:
         text = "points_to_evaluate that are not tried yet must be numbers, strings, and the like"
         raise ValueError(f"{text}, to be saved: {error}") from None
-    write_atomically(Path(path), MAGIC + line + b"\n" + state.optimizer)
+    write_atomically(Path(path), sealed(MAGIC, line + b"\n" + state.optimizer))
 
 
 def read(path: Any) -> State:
     """Reads a state."""
-    content = Path(path).read_bytes()
-    if not content.startswith(MAGIC):
-        raise ValueError(f"{path} is not the state of a RaceCarsSearch")
-    line, _, optimizer = content[len(MAGIC) :].partition(b"\n")
+    magic, content = unsealed(Path(path).read_bytes())
+    if magic != MAGIC:
+        other = " of this version" if magic.startswith(KIND) else ""
+        raise ValueError(f"{path} is not the state of a RaceCarsSearch{other}")
+    if content is None:
+        raise ValueError(f"{path} is damaged: it does not match its checksum")
     try:
+        line, _, optimizer = content.partition(b"\n")
         head: dict[str, Any] = json.loads(line)
-        if head["checksum"] != zlib.crc32(optimizer):
-            raise ValueError("checksum")
         pairs = head["live"].items()
         live = {trial: (number, np.array(code, dtype=float)) for trial, (number, code) in pairs}
         kept = head["axes"]
         axes = None if kept is None else {tuple(path): Axis(**axis) for path, axis in kept}
         return State(optimizer, live, head["first"], axes, head["metric"], head["mode"])
-    except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{path} is damaged: it does not match its checksum") from None
+    except Exception as error:
+        raise ValueError(f"{path} is damaged: {type(error).__name__}: {error}") from None
 
 
 def _kept(axes: dict[tuple[str, ...], Axis]) -> list[Any] | None:
