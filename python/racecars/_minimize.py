@@ -137,8 +137,9 @@ def minimize(
         values. Settings without a method that ``"auto"`` does not have are those of
         ``"race-cars"``.
     deterministic, lookahead
-        Tell outcomes in the order asked, with ``lookahead`` points out (8), so that the run does
-        not depend on the number of workers. With ``workers=1``, ``fun`` runs in another process,
+        Tell outcomes in the order asked, with ``lookahead`` points out (2), so that the run does
+        not depend on the number of workers; at most so many are busy, and the more are out, the
+        less each knows (docs/parallel.md). With ``workers=1``, ``fun`` runs in another process,
         unless ``lookahead=1``. With ``vectorized``, ``lookahead`` is the number of
         columns (32).
     """
@@ -149,6 +150,7 @@ def minimize(
     is_one = isinstance(workers, (int, np.integer)) and workers == 1 and timeout is None
     is_here = vectorized or (is_one and (not deterministic or lookahead == 1))
     ahead = (lookahead or _core.LOOKAHEAD) if deterministic and not is_here else None
+    starts = _points(x0, given)
     constrained = Constraints(constraints)
     objective = Objective(fun, args if isinstance(args, tuple) else (args,), constrained)
     with ExitStack() as stack:
@@ -160,7 +162,8 @@ def minimize(
         elif isinstance(method, Optimizer):
             optimizer = method
         else:
-            optimizer = Optimizer(given, method, budget=maxfev, rng=rng, **options)
+            planned = None if maxfev is None else max(maxfev - len(starts), 1)
+            optimizer = Optimizer(given, method, budget=planned, rng=rng, **options)
         session = Session(
             optimizer,
             given,
@@ -185,7 +188,7 @@ def minimize(
         if state is not None:
             run.resume(state, failures)
         else:
-            _begin(session, x0, known)
+            _begin(session, starts, known)
             run.save()
         try:
             if vectorized:
@@ -208,9 +211,9 @@ def minimize(
         return run.final_result()
 
 
-def _begin(session: Session, x0: Any, known: Any) -> None:
+def _begin(session: Session, starts: list[Any], known: Any) -> None:
     """Has the start points evaluated, and tells the known ones."""
-    for point in _points(x0, session.space):
+    for point in starts:
         session.start(point)
     for place, pair in enumerate(known):
         try:

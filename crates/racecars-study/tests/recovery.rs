@@ -440,7 +440,8 @@ fn asking_and_telling_by_hand() {
     for deterministic in [false, true] {
         let lab = Lab::new();
         let settings = format!(
-            "budget = 12\ndeterministic = {deterministic}\nmaximize = 'last'\n[parameters]\nn = '1..9'"
+            "budget = 12\ndeterministic = {deterministic}\nlookahead = 8\nmaximize = 'last'\n\
+             [parameters]\nn = '1..9'"
         );
         let settings = Settings::parse(&settings).unwrap();
         let open = || Study::open_to_ask(&lab.study(), &settings, lab.path()).unwrap();
