@@ -173,6 +173,43 @@ fn exports_have_every_trial_and_its_numbers_to_the_digit() {
 }
 
 #[test]
+fn a_table_has_no_formulas_and_its_texts_can_be_had_back() {
+    let texts = ["=HYPERLINK(1)", "+1+1", "-2", "-x", "@sum", "'", "\t=1", "\r=1", "a=b"];
+    let space = Space::builder().categorical("mode", texts).real("x", -2.0, -1.0).build();
+    let folder = tempfile::tempdir().unwrap();
+    let program: Program<'_> = &|trial, p| match trial % 3 {
+        0 => (json!({"failed": "exit", "detail": "=cmd|' /C calc'!A0"}), None),
+        _ => (json!({"value": p[1]}), None),
+    };
+    let mut study = Study::new(space.unwrap(), 200);
+    study.algorithm = "random";
+    study.write(folder.path(), program).unwrap();
+    let export_to = |format| {
+        let mut out = Vec::new();
+        export(folder.path(), format, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let document: Value = serde_json::from_str(&export_to(Format::Json)).unwrap();
+    let trials = document["trials"].as_array().unwrap();
+    let table = export_to(Format::Csv);
+    let mut seen = std::collections::BTreeSet::new();
+    for (line, trial) in table.lines().skip(1).zip(trials) {
+        let cells: Vec<&str> = line.split(',').collect();
+        let unquoted = |cell: &str| cell.trim_matches('"').to_string();
+        let [detail, mode, x] = [4, 10, 11].map(|i| unquoted(cells[i]));
+        let text = |cell: &str| cell.strip_prefix('\'').unwrap_or(cell).to_string();
+        let wanted = trial["params"]["mode"].as_str().unwrap();
+        assert_eq!(text(&mode), wanted);
+        assert_eq!(x, trial["params"]["x"].to_string(), "a number stays one");
+        assert_eq!(text(&detail), trial["detail"].as_str().unwrap_or(""));
+        assert!(!detail.starts_with('='), "{line}");
+        assert!(wanted == "-2" || !mode.starts_with(['=', '+', '-', '@', '\t', '\r']), "{line}");
+        seen.insert(wanted.to_string());
+    }
+    assert_eq!(seen.len(), texts.len(), "{seen:?}");
+}
+
+#[test]
 fn a_damaged_line_is_left_out_and_said() {
     let folder = tempfile::tempdir().unwrap();
     Study::new(Space::cube(2, 0.0, 1.0).unwrap(), 50).write(folder.path(), &square).unwrap();
