@@ -100,6 +100,26 @@ fn warnings_name_the_edge_the_idle_parameter_and_where_failures_are() {
 }
 
 #[test]
+fn edges_are_only_named_of_parameters_that_matter() {
+    let idle = (0..6).map(|i| format!("idle{i}"));
+    let space =
+        idle.fold(Space::builder().real("x", 0.0, 1.0), |space, name| space.integer(name, 1, 4));
+    let program: Program<'_> = &|_, p| (json!({"value": p[0]}), None);
+    let found = made_up(&Study::new(space.build().unwrap(), 100), program);
+    let at_edge = |(name, value): (&String, &Value)| name != "x" && (value == 1 || value == 4);
+    assert!(found["best"]["point"].as_object().unwrap().iter().any(at_edge));
+    let shares: Vec<f64> = (found["parameters"].as_array().unwrap().iter())
+        .map(|parameter| parameter["importance"].as_f64().unwrap())
+        .collect();
+    assert_eq!(found["parameters"][0]["name"], "x");
+    assert!(shares[0] > 5.0 * shares[1..].iter().sum::<f64>(), "{shares:?}");
+    let edges =
+        found["warnings"].as_array().unwrap().iter().find(|w| w["level"] == "warn").unwrap();
+    assert_eq!(edges["title"], "The best point is at the edge of a range");
+    assert!(edges["text"].as_str().unwrap().starts_with("x (low end, 0). "), "{edges}");
+}
+
+#[test]
 fn warnings_say_when_nothing_can_be_trusted() {
     let space = || Space::cube(2, 0.0, 1.0).unwrap();
     let failed: Program<'_> = &|_, _| (json!({"failed": "timeout", "detail": "over"}), None);

@@ -41,8 +41,8 @@ const WORK: usize = 1 << 29;
 /// The number of draws for each of the forests.
 const DRAWS: usize = 200;
 /// What is explained by less than this, or by what a few outcomes could explain, is chance.
-const CHANCE: f64 = 0.03;
-const CHANCE_ROWS: f64 = 10.0;
+const CHANCE: f64 = 0.005;
+const CHANCE_ROWS: f64 = 12.0;
 /// What a parameter explains is measured by what each would explain if all mattered the same. From this part
 /// of it on, a parameter has weight.
 const WEIGHTY: f64 = 0.25;
