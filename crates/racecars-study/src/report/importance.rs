@@ -46,8 +46,8 @@ const CHANCE_ROWS: f64 = 12.0;
 /// What a parameter explains is measured by what each would explain if all mattered the same. From this part
 /// of it on, a parameter has weight.
 const WEIGHTY: f64 = 0.25;
-/// Below this part of it a parameter has little effect or none, if such an effect would have explained this many times
-/// the noise of an outcome.
+/// Below this part of it a parameter has little effect or none, if such an effect would have explained this
+/// many times the noise of an outcome.
 const IDLE: f64 = 0.1;
 const VISIBLE: f64 = 20.0;
 
