@@ -59,6 +59,10 @@ enum CliCommand {
     #[command(subcommand)]
     Lm(commands::lm::LmCommand),
     /// Language models as a service; only in a build with `--features lm`
+    ///
+    /// This build has none, since they take some minutes to compile. With them:
+    ///
+    /// cargo run --release --features lm -- lm --help
     #[cfg(not(feature = "lm"))]
     Lm(commands::LmMissing),
 }

@@ -298,3 +298,13 @@ fn help_has_examples() {
         assert!(help.contains("--json"));
     }
 }
+
+#[cfg(not(feature = "lm"))]
+#[test]
+fn a_build_without_language_models_says_so_in_help_and_in_errors() {
+    let help = run("lm --help");
+    assert!(help.status.success());
+    assert!(String::from_utf8(help.stdout).unwrap().contains("--features lm -- lm --help"));
+    assert!(error("lm").contains("--features lm"));
+    assert!(error("lm serve --model x").contains("--features lm"));
+}

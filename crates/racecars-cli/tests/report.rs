@@ -2,8 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
+use common::wait_until;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 fn racecars(folder: &Path, arguments: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_racecars"))
@@ -69,4 +74,58 @@ fn what_cannot_be_shown_is_said_clearly() {
     std::fs::remove_dir_all(here.join("racecars-study")).unwrap();
     std::fs::write(here.join("journal.jsonl"), "nonsense\n").unwrap();
     assert!(error(here, "report .").contains("is not the journal of a study"));
+}
+
+/// A process that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_page_without_descriptors_left_waits_for_some_instead_of_spinning() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut watch = Running(
+        Command::new(env!("CARGO_BIN_EXE_racecars"))
+            .args(["watch", "--addr", "127.0.0.1:0"])
+            .current_dir(folder.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap(),
+    );
+    let mut line = String::new();
+    BufReader::new(watch.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.split("http://").nth(1).unwrap().split(' ').next().unwrap();
+    let limit_descriptors = |count: usize| {
+        let process = watch.0.id().to_string();
+        let limit = format!("--nofile={count}:1024");
+        let status = Command::new("prlimit").args(["--pid", &process, &limit]).status();
+        assert!(status.unwrap().success());
+    };
+    let proc = format!("/proc/{}", watch.0.id());
+    let is_free = |n: &usize| !Path::new(&format!("{proc}/fd/{n}")).exists();
+    limit_descriptors((0..).find(is_free).unwrap());
+    // The kernel has reserved a descriptor for the first.
+    let mut clients = [0, 1].map(|_| TcpStream::connect(address).unwrap());
+    for client in &mut clients {
+        client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    }
+    // The thread that takes connections is the first; one that spins never sleeps.
+    let sleeps = || {
+        let status = std::fs::read_to_string(format!("{proc}/status")).unwrap();
+        let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        count.unwrap().trim().parse::<u64>().unwrap()
+    };
+    let before = sleeps();
+    wait_until("it sleeps between its attempts", || sleeps() >= before + 5);
+    limit_descriptors(100);
+    for client in &mut clients {
+        let mut page = String::new();
+        client.read_to_string(&mut page).unwrap();
+        assert!(page.starts_with("HTTP/1.1 200 OK"), "{page}");
+    }
 }

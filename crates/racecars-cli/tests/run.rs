@@ -293,3 +293,28 @@ fn overhead_of_a_program_is_measured() {
     assert_eq!(report["runs"], 40);
     assert!(report["share"].as_f64().unwrap() > 0.0);
 }
+
+#[test]
+fn a_run_says_how_often_the_program_runs_if_that_is_not_the_budget() {
+    let folder = Folder::new();
+    let script = "echo >> runs; echo {n}";
+    let run = |more: &[&str]| {
+        let fixed = ["run", "-p", "n=1..99", "--budget", "20", "--jobs", "1", "--restart"];
+        let output = folder.run(&[&fixed, more, &["--", "sh", "-c", script]].concat());
+        assert!(output.status.success());
+        let runs = std::fs::read_to_string(folder.path().join("runs")).unwrap().lines().count();
+        std::fs::remove_file(folder.path().join("runs")).unwrap();
+        (runs, String::from_utf8(output.stderr).unwrap())
+    };
+    for (more, runs, said) in [
+        (&["--repeat", "5"][..], 125, "20 points x 5, and 5 leading points x 5 at the end"),
+        (&["--repeat", "2", "--confirm", "0"], 40, "20 points x 2\n"),
+        (&["--confirm", "3", "--leaders", "2"], 26, "20 points x 1, and 2 leading points x 3"),
+    ] {
+        let (ran, text) = run(more);
+        assert_eq!(ran, runs);
+        assert!(text.contains(&format!("up to {runs} program runs: {said}")), "{text}");
+    }
+    let (ran, text) = run(&[]);
+    assert!(ran == 20 && !text.contains("program runs"), "{text}");
+}

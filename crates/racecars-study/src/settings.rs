@@ -86,12 +86,13 @@ settings! {
     /// Run the command with `sh -c`. Values are quoted, so {name} must not stand in quotes, unless all its
     /// values are numbers or plain words.
     shell: bool = false; row("");
-    /// Evaluate each point this many times.
+    /// Evaluate each point this many times. The budget counts points: with --budget 20, --repeat 5 runs the
+    /// program 125 times, 100 for the points and 25 for --confirm.
     repeat: u32 = 1, repeat > 0 => "at least 1"; row("K");
     /// How the values of a repeated evaluation are combined.
     aggregate: Aggregate = Aggregate::Mean; row("HOW");
     /// At the end, evaluate each of the leading points this many times more, and recommend the best by
-    /// these fresh values.
+    /// these fresh values. The budget does not count these runs, --leaders times K.
     confirm: u32 = if repeat > 1 { repeat } else { 0 };
         row("K").default("the value of --repeat if that is above 1, otherwise 0");
     /// Number of leading points.
@@ -409,7 +410,10 @@ mod tests {
     fn help_has_the_default() {
         let rows = Settings::rows();
         let help = |name: &str| rows.iter().find(|row| row.name == name).unwrap().help();
-        assert_eq!(help("repeat"), "Evaluate each point this many times [default: 1]");
+        assert_eq!(
+            help("retries"),
+            "Number of times that a failed evaluation is tried again [default: 0]"
+        );
         assert_eq!(help("stdin"), "Pass the parameters as JSON on standard input");
         assert!(help("aggregate").ends_with("[default: mean]"));
     }

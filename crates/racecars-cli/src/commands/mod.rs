@@ -85,7 +85,6 @@ impl Tuning {
 /// `racecars lm` in a build without language models: an error that says how to build with them.
 #[cfg(not(feature = "lm"))]
 #[derive(Args)]
-#[command(disable_help_flag = true)]
 pub(crate) struct LmMissing {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     _arguments: Vec<String>,

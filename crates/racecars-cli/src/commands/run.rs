@@ -69,6 +69,9 @@ impl Run {
                 plan.lookahead, plan.jobs
             );
         }
+        if let Some(planned) = planned_runs(plan) {
+            eprintln!("{planned}");
+        }
         let _orphanage = Orphanage::open();
         let mut live = Live::new();
         let summary = study.run(&interrupt, &mut |status| live.show(status));
@@ -92,6 +95,20 @@ impl Run {
             _ => ExitCode::SUCCESS,
         })
     }
+}
+
+/// How often the program is to run, where that is not the budget.
+fn planned_runs(plan: &Plan) -> Option<String> {
+    let Plan { budget, repeat, confirm, .. } = *plan;
+    let leaders = (plan.leaders as u64).min(budget);
+    let runs = |points: u64, times: u32| points.saturating_mul(times.into());
+    let all = runs(budget, repeat).saturating_add(runs(leaders, confirm));
+    let at_the_end = match confirm {
+        0 => String::new(),
+        times => format!(", and {leaders} leading points x {times} at the end"),
+    };
+    (all != budget)
+        .then(|| format!("up to {all} program runs: {budget} points x {repeat}{at_the_end}"))
 }
 
 fn show(summary: &Summary, study: &Study) -> anyhow::Result<()> {

@@ -1,4 +1,7 @@
 //! The table: comma-separated values, one row per trial, quoted as RFC 4180 says.
+//!
+//! Spreadsheets take a cell that begins with `=`, `+`, `-` or `@` for a formula, though what programs and
+//! study files write is none. An apostrophe before such a text makes it one for them.
 
 use super::{TrialRow, each_trial, moment};
 use crate::outcome::Outcome;
@@ -58,10 +61,16 @@ fn cell(value: &Value) -> String {
     }
 }
 
+/// A text as a cell. Texts that begin with an apostrophe get another one, so that a program has every text
+/// back by taking one off.
 fn quoted(text: &str) -> Cow<'_, str> {
-    if text.contains([',', '"', '\n', '\r']) {
-        Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
-    } else {
-        Cow::Borrowed(text)
+    let is_number = text.parse::<f64>().is_ok_and(f64::is_finite);
+    let text = match text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '\'']) && !is_number {
+        true => Cow::Owned(format!("'{text}")),
+        false => Cow::Borrowed(text),
+    };
+    match text.contains([',', '"', '\n', '\r']) {
+        true => Cow::Owned(format!("\"{}\"", text.replace('"', "\"\""))),
+        false => text,
     }
 }

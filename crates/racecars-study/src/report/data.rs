@@ -2,7 +2,7 @@
 //! of the study.
 
 use super::digest::{Digest, Failures, TrialStatus};
-use super::importance::{Importance, importance};
+use super::importance::{Importance, Values, importance};
 use super::places::{self, Range};
 use super::regions::{self, Region};
 use super::reproduce;
@@ -10,7 +10,7 @@ use super::timeline::{Timeline, timeline};
 use super::warnings::{self, Warning, warnings};
 use crate::noise::Recommended;
 use crate::outcome::Outcome;
-use racecars::{Axis, Portfolio, Rank};
+use racecars::{Portfolio, Rank};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ struct Parameter {
     #[serde(flatten)]
     range: Range,
     importance: Option<f64>,
-    /// Whether it can be said to have no effect.
+    /// Whether it can be said to have little effect or none.
     idle: bool,
     /// Where the best point stands.
     best: Option<f32>,
@@ -216,10 +216,7 @@ fn measure(digest: &Digest) -> Importance {
     sorted.dedup();
     let cost: Vec<f64> =
         ranks.iter().map(|rank| sorted.partition_point(|other| other < rank) as f64).collect();
-    let values = |j: usize| match space.axis(j) {
-        Axis::Ordered { log_from: Some(_), .. } => None,
-        axis => axis.count().and_then(|count| usize::try_from(count).ok()),
-    };
+    let values = |j: usize| Values::of(space.axis(j));
     importance(&cost, kept.tracked(), |i, j| kept.row(rows[i])[j], values)
 }
 
@@ -244,7 +241,7 @@ fn parameters(digest: &Digest, importance: &Importance, shown: &[usize]) -> Vec<
             name: space.coordinate_name(i),
             range: Range::of(entries[i].domain(), space.axis(i)),
             importance: importance.shares.get(i).map(|&share| digits(share, 3)),
-            idle: importance.is_idle(i),
+            idle: importance.is_idle.get(i) == Some(&true),
             best: best(i),
         })
         .collect()

@@ -155,13 +155,10 @@ impl List {
 
     fn edges(&mut self, digest: &Digest, importance: &Importance) {
         let Some(best) = &digest.record.best else { return };
-        // Of a parameter that does nothing, or in a short run, the place of the best means nothing.
-        if digest.trials.len() < 20 {
-            return;
-        }
         let space = &digest.space;
         let at_edge: Vec<String> = (0..space.dimension())
-            .filter(|&i| !importance.is_idle(i))
+            // Where the best stands along a parameter that is not known to matter means nothing.
+            .filter(|&i| importance.has_weight(i))
             .filter_map(|i| edge(space, i, best.point[i]).map(|end| (i, end)))
             .map(|(i, end)| format!("{} ({end})", space.coordinate_name(i)))
             .collect();
@@ -180,26 +177,22 @@ impl List {
     }
 
     fn effects(&mut self, digest: &Digest, importance: &Importance) {
-        let shares = &importance.shares;
-        let space = &digest.space;
-        let idle: Vec<String> = (0..shares.len())
-            .filter(|&i| importance.is_idle(i))
-            .map(|i| space.coordinate_name(i))
-            .collect();
+        let (space, is_idle) = (&digest.space, &importance.is_idle);
+        let idle: Vec<String> =
+            (0..is_idle.len()).filter(|&i| is_idle[i]).map(|i| space.coordinate_name(i)).collect();
         if idle.is_empty() {
             return;
         }
         let title = match idle.len() {
-            1 => format!("{} has no measurable effect", idle[0]),
-            n => format!("{n} of {} parameters have no measurable effect", shares.len()),
+            1 => format!("{} has little effect or none", idle[0]),
+            n => format!("{n} of {} parameters have little effect or none", is_idle.len()),
         };
         let text = match idle.len() {
             1 => String::new(),
             _ => format!("{}. ", listed(&idle)),
         };
         let text = format!(
-            "{text}Fixing what does not matter makes the search easier; an effect that is small or only \
-             shows together with others would not be seen here."
+            "{text}Fixing what does not matter makes the search easier. Each has less than a tenth of the mean effect."
         );
         self.add(Level::Note, title, text);
     }

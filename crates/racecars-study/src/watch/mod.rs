@@ -8,11 +8,12 @@ mod http;
 
 use crate::report::{Digest, data, page};
 use crate::trace::Reader;
-use http::{Request, Sent};
+use http::{Request, Timed};
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often the journal is looked at.
@@ -25,19 +26,34 @@ const SHARE: u32 = 10;
 const HEARTBEAT: Duration = Duration::from_secs(5);
 /// How many connections are served at once.
 const CONNECTIONS: usize = 64;
+/// The longest time for a request and its answer, or for an event of a stream to be sent.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The time between two attempts where the machine lacks descriptors or threads.
+const SHORTAGE: Duration = Duration::from_millis(100);
 
 /// A server of one study's page.
 #[derive(Debug)]
 pub struct Watch {
     listener: TcpListener,
     shared: Arc<Shared>,
+    patience: Duration,
 }
 
 #[derive(Debug)]
 struct Shared {
     latest: Mutex<Latest>,
     news: Condvar,
-    connections: Mutex<usize>,
+    /// In the order that they came.
+    connections: Mutex<Vec<Arc<Connection>>>,
+}
+
+/// A connection that is served.
+#[derive(Debug)]
+struct Connection {
+    stream: TcpStream,
+    /// Whether its request has been read.
+    has_asked: AtomicBool,
+    is_dropped: AtomicBool,
 }
 
 /// What the page shows.
@@ -64,11 +80,11 @@ impl Watch {
         })?;
         let follower = Follower::new(folder)?;
         let latest = Mutex::new(follower.latest(0));
-        let (news, connections) = (Condvar::new(), Mutex::new(0));
+        let (news, connections) = (Condvar::new(), Mutex::default());
         let shared = Arc::new(Shared { latest, news, connections });
         let theirs = Arc::clone(&shared);
         std::thread::spawn(move || theirs.follow(follower));
-        Ok(Watch { listener, shared })
+        Ok(Watch { listener, shared, patience: PATIENCE })
     }
 
     /// Where the page is.
@@ -80,13 +96,27 @@ impl Watch {
     pub fn serve(&self) -> io::Result<()> {
         let is_local = self.address()?.ip().is_loopback();
         for stream in self.listener.incoming() {
-            // A connection that was gone before it was taken is no reason to stop.
-            let Ok(stream) = stream else { continue };
-            let shared = Arc::clone(&self.shared);
-            let started =
-                std::thread::Builder::new().spawn(move || shared.answer(stream, is_local));
+            let stream = match stream {
+                Ok(stream) => stream,
+                // Gone before it was taken.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                // Out of descriptors, most likely: to ask again at once would fail at once.
+                Err(_) => {
+                    std::thread::sleep(SHORTAGE);
+                    continue;
+                }
+            };
+            let connection = self.shared.enter(stream);
+            let (shared, theirs) = (Arc::clone(&self.shared), Arc::clone(&connection));
+            let patience = self.patience;
+            let started = std::thread::Builder::new().spawn(move || {
+                // Whoever hangs up in the middle does not want the rest.
+                let _ = shared.converse(&theirs, is_local, patience);
+                shared.leave(&theirs);
+            });
             if started.is_err() {
-                std::thread::sleep(LOOK);
+                self.shared.leave(&connection);
+                std::thread::sleep(SHORTAGE);
             }
         }
         Ok(())
@@ -151,34 +181,51 @@ impl Shared {
         }
     }
 
-    fn latest(&self) -> std::sync::MutexGuard<'_, Latest> {
+    fn latest(&self) -> MutexGuard<'_, Latest> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn count(&self, more: bool) -> usize {
-        let mut count = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        if more {
-            *count += 1;
-        } else {
-            *count -= 1;
-        }
-        *count
+    fn connections(&self) -> MutexGuard<'_, Vec<Arc<Connection>>> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answer(&self, stream: TcpStream, is_local: bool) {
-        if self.count(true) <= CONNECTIONS {
-            // Whoever hangs up in the middle does not want the rest.
-            let _ = self.converse(stream, is_local);
+    /// Takes in a connection. If there are too many, another has to go: the oldest whose request is not
+    /// complete, or else the oldest, so that nobody can shut others out. A page whose stream of events is
+    /// dropped asks for another by itself.
+    fn enter(&self, stream: TcpStream) -> Arc<Connection> {
+        let (has_asked, is_dropped) = (AtomicBool::new(false), AtomicBool::new(false));
+        let connection = Arc::new(Connection { stream, has_asked, is_dropped });
+        let mut connections = self.connections();
+        if connections.len() >= CONNECTIONS {
+            let is_slow = |other: &Arc<Connection>| !other.has_asked.load(Ordering::Relaxed);
+            let dropped = connections.iter().position(is_slow).unwrap_or(0);
+            let dropped = connections.remove(dropped);
+            // Its thread ends by itself: a read or a write fails, and a stream of events looks.
+            dropped.is_dropped.store(true, Ordering::Relaxed);
+            let _ = dropped.stream.shutdown(Shutdown::Both);
+            // With the lock, a stream of events either has seen that or is waiting.
+            drop(self.latest());
+            self.news.notify_all();
         }
-        self.count(false);
+        connections.push(Arc::clone(&connection));
+        connection
     }
 
-    fn converse(&self, mut stream: TcpStream, is_local: bool) -> io::Result<()> {
-        let request = match http::read(&mut stream) {
-            Ok(request) => request,
-            Err(_) => return http::refuse(&mut stream, "400 Bad Request", "not a request"),
+    fn leave(&self, connection: &Arc<Connection>) {
+        self.connections().retain(|other| !Arc::ptr_eq(other, connection));
+    }
+
+    fn converse(
+        &self,
+        connection: &Connection,
+        is_local: bool,
+        patience: Duration,
+    ) -> io::Result<()> {
+        let mut stream = Timed::new(&connection.stream, patience);
+        let Ok(Request { method, path, host }) = http::read(&mut stream) else {
+            return http::refuse(&mut stream, "400 Bad Request", "not a request");
         };
-        let Request { method, path, host } = request;
+        connection.has_asked.store(true, Ordering::Relaxed);
         // A page elsewhere that points its own name at this machine is kept out.
         if is_local && !host.as_deref().is_some_and(is_this_machine) {
             return http::refuse(&mut stream, "403 Forbidden", "ask for 127.0.0.1 or localhost");
@@ -188,7 +235,7 @@ impl Shared {
                 let page = Arc::clone(&self.latest().page);
                 http::page(&mut stream, &page, method == "HEAD")
             }
-            ("GET", "/events") => self.stream(stream),
+            ("GET", "/events") => self.send_events(connection, patience),
             ("GET" | "HEAD", _) => http::refuse(&mut stream, "404 Not Found", "there is / only"),
             _ => http::refuse(&mut stream, "405 Method Not Allowed", "GET only"),
         }
@@ -196,25 +243,28 @@ impl Shared {
 
     /// Sends every update until the reader leaves. It begins with the latest, so that a reader that
     /// lost its connection misses nothing.
-    fn stream(&self, stream: TcpStream) -> io::Result<()> {
-        let mut events = Sent::open(stream)?;
+    fn send_events(&self, connection: &Connection, patience: Duration) -> io::Result<()> {
+        let timed = || Timed::new(&connection.stream, patience);
+        http::begin_events(&mut timed())?;
+        let is_dropped = || connection.is_dropped.load(Ordering::Relaxed);
         let mut seen = None;
-        loop {
+        while !is_dropped() {
             let news = {
                 let latest = self.latest();
-                let wait = self
-                    .news
-                    .wait_timeout_while(latest, HEARTBEAT, |latest| seen == Some(latest.version));
+                let wait = self.news.wait_timeout_while(latest, HEARTBEAT, |latest| {
+                    seen == Some(latest.version) && !is_dropped()
+                });
                 let (latest, _) = wait.unwrap_or_else(PoisonError::into_inner);
                 let is_new = seen != Some(latest.version);
                 seen = Some(latest.version);
                 is_new.then(|| Arc::clone(&latest.data))
             };
             match news {
-                Some(data) => events.event("data", &data)?,
-                None => events.heartbeat()?,
+                Some(data) => http::event(&mut timed(), "data", &data)?,
+                None => http::heartbeat(&mut timed())?,
             }
         }
+        Ok(())
     }
 }
 
@@ -292,7 +342,10 @@ mod tests {
         std::thread::spawn(move || watch.serve());
         for (head, status) in [
             ("GET / HTTP/1.1\r\nHost: evil.example", "403"),
-            ("GET / HTTP/1.1", "403"),
+            ("GET / HTTP/1.0", "403"),
+            ("GET / HTTP/1.1", "400"),
+            ("GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example", "400"),
+            ("GET / HTTP/1.1\r\nHost: evil.example\r\nHost: localhost", "400"),
             ("GET /secret HTTP/1.1\r\nHost: localhost:1", "404"),
             ("POST / HTTP/1.1\r\nHost: [::1]:80", "405"),
             ("nonsense", "400"),
@@ -300,5 +353,57 @@ mod tests {
             let answer = text(address, head);
             assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{head}: {answer}");
         }
+    }
+
+    /// A server of a study that has not begun.
+    fn serve(patience: Duration) -> (tempfile::TempDir, SocketAddr) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut watch = Watch::bind(folder.path(), "127.0.0.1:0".parse().unwrap(), false).unwrap();
+        watch.patience = patience;
+        let address = watch.address().unwrap();
+        std::thread::spawn(move || watch.serve());
+        (folder, address)
+    }
+
+    #[test]
+    fn slow_clients_shut_nobody_out() {
+        let (_folder, address) = serve(PATIENCE);
+        let head = "GET /events HTTP/1.1\r\nHost: localhost";
+        let mut lines = BufReader::new(get(address, head)).lines();
+        assert_eq!(event(&mut lines)["state"]["state"], "waiting");
+        let half = || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\nHost: loc").unwrap();
+            stream
+        };
+        let mut slow: Vec<TcpStream> = (0..CONNECTIONS).map(|_| half()).collect();
+        let page = text(address, "GET / HTTP/1.1\r\nHost: localhost");
+        assert!(page.starts_with("HTTP/1.1 200 OK"), "{page:?}");
+        // Whoever was slow for the longest had to go; who follows the study stays.
+        assert!(matches!(slow[0].read(&mut [0; 9]), Ok(0) | Err(_)));
+        assert!(lines.find_map(|line| line.unwrap().strip_prefix(": still").map(drop)).is_some());
+        slow[CONNECTIONS - 1].write_all(b"alhost\r\n\r\n").unwrap();
+        let mut late = String::new();
+        slow[CONNECTIONS - 1].read_to_string(&mut late).unwrap();
+        assert!(late.starts_with("HTTP/1.1 200 OK"), "{late:?}");
+        // Nor can those who only follow.
+        let following: Vec<TcpStream> = (0..2 * CONNECTIONS).map(|_| get(address, head)).collect();
+        assert!(text(address, "GET / HTTP/1.1\r\nHost: localhost").starts_with("HTTP/1.1 200 OK"));
+        drop(following);
+    }
+
+    #[test]
+    fn a_connection_has_a_limit_however_often_it_sends_something() {
+        let (_folder, address) = serve(Duration::from_millis(300));
+        let mut slow = TcpStream::connect(address).unwrap();
+        slow.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+        let is_over = |slow: &mut TcpStream| match slow.read(&mut [0; 99]) {
+            Ok(0) => true,
+            Ok(_) => panic!("an answer"),
+            Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+        };
+        let bytes = (0..4000).take_while(|_| slow.write_all(b"x").is_ok() && !is_over(&mut slow));
+        assert!(bytes.count() < 4000);
+        assert!(text(address, "GET / HTTP/1.1\r\nHost: localhost").starts_with("HTTP/1.1 200 OK"));
     }
 }

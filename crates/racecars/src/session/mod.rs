@@ -501,7 +501,12 @@ impl Session {
     fn is_at_target(&self) -> bool {
         let target = self.rules.target.map(|target| self.direction.signed(target));
         let value = self.best.and_then(Rank::value);
-        let needed = if self.is_noisy() { StopRules::NOISY_TARGET_EVALUATIONS } else { 1 };
+        let needed = match self.optimizer.is_noisy() {
+            Some(false) => 1,
+            // A value that was known before is not doubted while nothing is known of noise.
+            None if self.best_trial.is_none() => 1,
+            _ => StopRules::NOISY_TARGET_EVALUATIONS,
+        };
         matches!((value, target), (Some(value), Some(target)) if value <= target)
             && self.best_evaluations() >= needed
     }

@@ -147,10 +147,10 @@ function portfolioSection(data) {
 function importanceSection(data, shown) {
   const { possible, explained, used, parameters } = data.importance;
   const text = possible
-    ? `How much of the difference between similar evaluations comes from each parameter. Together they explain ${percent(explained)}, from ${whole(used)} evaluations; the rest is noise or interplay.${data.parameters.some((p) => p.importance === 0 && !p.idle) ? " Not seen: it did not change often enough to tell." : ""}`
+    ? `How much of the differences between evaluations of about the same time comes from each parameter, alone or together with others. Together they explain ${percent(explained)}, from ${whole(used)} evaluations; the rest is noise or too fine to tell.${data.parameters.some((p) => p.importance === 0 && !p.idle) ? " Not seen: too small to tell from noise, or it hardly changed." : ""}`
     : null;
   if (!possible) return section("importance", "Importance", null, nothing("Importance needs some forty evaluations that gave a value."));
-  if (!explained) return section("importance", "Importance", null, nothing("No effect of a parameter stands out yet from noise and interplay."));
+  if (!explained) return section("importance", "Importance", null, nothing("No effect of a parameter stands out from noise yet."));
   const most = Math.max(...data.parameters.map((p) => p.importance || 0), 1e-9);
   const bars = shown.flatMap((i) => {
     const { name, importance } = data.parameters[i];
