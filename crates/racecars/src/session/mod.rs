@@ -504,7 +504,7 @@ impl Session {
         let needed = match self.optimizer.is_noisy() {
             Some(false) => 1,
             // A value that was known before is not doubted while nothing is known of noise.
-            None if self.best_trial.is_none() => 1,
+            None if self.counts.improved_at == 0 => 1,
             _ => StopRules::NOISY_TARGET_EVALUATIONS,
         };
         matches!((value, target), (Some(value), Some(target)) if value <= target)
