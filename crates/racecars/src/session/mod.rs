@@ -249,6 +249,8 @@ impl Session {
             self.history.push(counts.evaluations, value);
         }
         self.queue.extend(pending);
+        // Rules that were set before did not know the counts.
+        self.stop = None;
         self.apply_rules();
         Ok(())
     }
