@@ -20,9 +20,7 @@ def damage(lab: Lab, tries: int) -> None:
     path = lab.folder / "run.ckpt"
 
     def run() -> Any:
-        return racecars.minimize(
-            _objective, [(-5, 5)] * 4, maxfev=60, rng=1, checkpoint=str(path), on_error="skip"
-        )
+        return racecars.minimize(_objective, [(-5, 5)] * 4, maxfev=60, rng=1, checkpoint=str(path))
 
     def shown(res: Any) -> Any:
         return res.fun, tuple(res.x), res.nfev, len(res.errors), str(res.errors)

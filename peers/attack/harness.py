@@ -82,9 +82,9 @@ class Lab:
         return result
 
     def trials(self, at: Path | None = None) -> list[dict[str, Any]] | None:
-        """The study's trials, without times; `None` if they are refused."""
+        """The study's trials, without times; `None` if export refuses, or says that some are left out."""
         done = self.run("export", "--to", "json", at=at)
-        if not done.is_success():
+        if not done.is_success() or "warning" in done.err:
             return None
         keys = ("trial", "state", "value", "violation", "params")
         trials = json.loads(done.out)["trials"]
