@@ -4,9 +4,10 @@ A claim is a comment with the command that makes the text after it:
 
     <!-- claim: racecars solve sphere --dim 2 -->
 
-followed by a fenced block, or by text up to `<!-- end -->`. Within it `...` on a line of its own stands for any
-lines. Times are not compared. Slow claims begin with `claim (slow):` and are run with --all; figures that
-depend on the machine begin with `measured:` and are run with --measured, to be compared by eye.
+followed by a fenced block, or by text up to `<!-- end -->`. Within it `...` on a line of its own
+stands for any lines. Times are not compared. Slow claims begin with `claim (slow):` and are run
+with --all; figures that depend on the machine begin with `measured:` and are run with --measured, to be
+compared by eye.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ def main() -> None:
             said, now = comparable(claim.text()), comparable(found)
             print("\n".join(difflib.unified_diff(said, now, "said", "found", lineterm="", n=1)))
     if wrong:
-        sys.exit(f"{wrong} claims do not hold; if the new figures are right: ./scripts/claims --write")
+        sys.exit(f"{wrong} claims do not hold; if what is found is right: ./scripts/claims --write")
 
 
 if __name__ == "__main__":

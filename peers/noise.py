@@ -1,9 +1,10 @@
-"""`auto` and single algorithms on noisy functions, by the value without noise at the recommended point.
+"""`auto` and single algorithms on noisy functions, by the true value at the recommended point.
 
     python3 -m peers.noise [BINARY]
 
-prints docs/auto.md's table: the ratio of each algorithm's median to the best single algorithm's in the same cell.
-The referee's numbers were not chosen on these functions. The figures are the same every time.
+prints docs/auto.md's table: the ratio of each algorithm's median to that of the best single
+algorithm in the same cell. The referee's numbers were not chosen on these functions. The figures
+are the same every time.
 """
 
 from __future__ import annotations

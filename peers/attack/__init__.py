@@ -1,1 +1,1 @@
-"""Attacks on racecars: what goes wrong overnight, done on purpose. See `./scripts/attack --help`."""
+"""What goes wrong overnight, done to racecars on purpose. See `./scripts/attack --help`."""

@@ -1,4 +1,4 @@
-"""Attacks racecars, and prints a table: attack, tries, wrong values, panics, hangs. All three are to be 0."""
+"""Attacks racecars, and prints a table of wrong values, panics and hangs, which are all to be 0."""
 
 from __future__ import annotations
 

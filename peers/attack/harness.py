@@ -82,7 +82,7 @@ class Lab:
         return result
 
     def trials(self, at: Path | None = None) -> list[dict[str, Any]] | None:
-        """The study's trials, without times; `None` if export refuses, or says that some are left out."""
+        """The study's trials without times; `None` if export refuses or leaves some out."""
         done = self.run("export", "--to", "json", at=at)
         if not done.is_success() or "warning" in done.err:
             return None

@@ -88,7 +88,7 @@ def truncations(lab: Lab, tries: int) -> None:
 
 
 def flips(lab: Lab, tries: int) -> None:
-    """A byte of a journal changes, in values and keys; it is refused, or nothing is read otherwise."""
+    """A byte of a journal changes, in values and keys; that is refused or said, or harmless."""
     finished, trials = _finished(lab)
     whole = (finished / "racecars-study" / "journal.jsonl").read_bytes()
     digits = [i for i, byte in enumerate(whole) if chr(byte).isdigit()]
@@ -108,7 +108,7 @@ def flips(lab: Lab, tries: int) -> None:
             lab.tally.note_wrong(f"byte {at} changed to {journal[at]:#x}: other trials in export")
         report = lab.run("report", "racecars-study", "--out", "page.html", at=copy)
         if report.is_success() and read is None and "damaged" not in _page(copy):
-            lab.tally.note_wrong(f"byte {at} changed to {journal[at]:#x}: the report does not say so")
+            lab.tally.note_wrong(f"byte {at} changed to {journal[at]:#x}: not in the report")
         done = lab.run("run", "--study", "racecars-study", "--json", at=copy)
         if done.is_success() and _best(json.loads(done.out)) != _best(before):
             lab.tally.note_wrong(f"byte {at} changed to {journal[at]:#x}: another best")

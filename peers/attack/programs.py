@@ -1,4 +1,4 @@
-"""Attacks by programs: odd numbers, shortages, files that never end, values that a shell would run."""
+"""Attacks by programs: odd numbers, shortages, endless files, values that a shell would run."""
 
 from __future__ import annotations
 
