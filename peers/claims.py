@@ -6,8 +6,8 @@ A claim is a comment with the command that makes the text after it:
 
 followed by a fenced block, or by text up to `<!-- end -->`. Within it `...` on a line of its own
 stands for any lines. Times are not compared. Slow claims begin with `claim (slow):` and are run
-with --all; figures that depend on the machine begin with `measured:` and are run with --measured, to be
-compared by eye.
+with --all; figures that depend on the machine begin with `measured:` and are run with --measured,
+to be compared by eye.
 """
 
 from __future__ import annotations
