@@ -103,6 +103,37 @@ fn a_recommended_value_says_how_many_evaluations_it_is_the_mean_of() {
 }
 
 #[test]
+fn what_is_made_of_a_study_does_not_take_the_place_of_its_journal() {
+    let folder = Folder::new();
+    folder.text(&with(&["run", "-p", "n=1..99", "--budget", "4"], &SQUARE));
+    let journal = folder.path().join("racecars-study/journal.jsonl");
+    let before = std::fs::read(&journal).unwrap();
+    let out = "racecars-study/journal.jsonl";
+    let error = folder.error(&["report", "--out", out]);
+    assert!(error.contains("is a study's journal"), "{error}");
+    assert!(folder.error(&["export", "--to", "csv", "--out", out]).contains("another file"));
+    let lock = folder.error(&["export", "--to", "csv", "--out", "racecars-study/lock"]);
+    assert!(lock.contains("is a study's lock"), "{lock}");
+    // Settings that cannot begin do not move it aside.
+    folder.error(&["run", "--study", "racecars-study", "--restart", "--budget", "2"]);
+    assert_eq!(std::fs::read(&journal).unwrap(), before);
+}
+
+#[test]
+fn the_time_limit_holds_between_repetitions() {
+    let folder = Folder::new();
+    let program = ["--", "sh", "-c", "echo {n} >> runs; sleep 0.02; echo {n}"];
+    let arguments =
+        ["run", "-p", "n=1..9", "--budget", "1", "--repeat", "1000000", "--time-limit", "300ms"];
+    let text = folder.text(&with(&arguments, &program));
+    assert!(text.contains("time limit reached"), "{text}");
+    let runs = || std::fs::read_to_string(folder.path().join("runs")).unwrap().lines().count();
+    let journal = folder.path().join("racecars-study/journal.jsonl");
+    let kept = std::fs::read_to_string(journal).unwrap().matches("{\"part\":").count();
+    assert_eq!(runs(), kept, "every repetition that ended is kept");
+}
+
+#[test]
 fn init_check_run() {
     let folder = Folder::new();
     assert!(folder.text(&["init"]).contains("wrote study.toml"));

@@ -198,6 +198,10 @@ impl Evaluator {
             enter(&part.outcome);
         }
         for number in parts.len() as u64..u64::from(repeat) {
+            // The repetitions that have ended are kept.
+            if number > parts.len() as u64 && stop.is_due() {
+                return Err(Halt::Stopped);
+            }
             let (mut tries, mut seconds) = (0, 0.0);
             let name = match first + number {
                 0 => trial.to_string(),

@@ -162,6 +162,17 @@ fn read_domain(name: &str, range: &str) -> Result<Domain> {
         return Ok(Domain::Levels(range.split('<').map(read_value).collect()));
     }
     if range.contains(',') {
+        let is_number = |text: &str| text.trim().parse::<f64>().is_ok();
+        let is_range = |text: &str| {
+            let ends = text.split_once("..").or_else(|| text.split_once(':'));
+            ends.is_some_and(|(low, _)| is_number(low))
+        };
+        // `1,5:2` and the like are ranges with a decimal comma.
+        if range.split(',').any(is_range) && range.split(',').any(is_number) {
+            return refuse(format!(
+                "`{range}` has numbers and ranges in one list; decimals are written with a point"
+            ));
+        }
         return Ok(Domain::Categorical(range.split(',').map(read_value).collect()));
     }
     let mut parts = range.split(':');
@@ -296,6 +307,9 @@ mod tests {
         assert!(error("2x=0:1").contains("a name is a letter"));
         assert!(error("seed=0:1").contains("stands for something else"));
         assert!(error("m=[a, b]").contains("choices are written like"));
+        assert!(error("x=1,5:2").contains("decimals are written with a point"));
+        assert!(error("x=0,5:2,5").contains("decimals are written with a point"));
+        assert!(error("n=1..3,4").contains("numbers and ranges in one list"));
         assert!(error("m=a,a").contains("`m`: a is repeated"));
         assert!(error("x=0:inf").contains("not a finite number"));
         assert!(space(&[]).unwrap_err().to_string().contains("no parameters"));

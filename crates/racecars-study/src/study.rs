@@ -98,12 +98,15 @@ impl Study {
         Ok(Study { search, evaluator })
     }
 
-    /// Moves the journal in `folder` aside, so that a study begins afresh there; returns where to.
-    pub fn restart(folder: &Path) -> Result<Option<PathBuf>> {
+    /// Moves the journal in `folder` aside, so that a study with these settings begins afresh there;
+    /// returns where to.
+    pub fn restart(folder: &Path, settings: &Settings, base: &Path) -> Result<Option<PathBuf>> {
         let path = folder.join(journal::FILE);
         if !path.exists() {
             return Ok(None);
         }
+        // What cannot begin does not take the place of what there is.
+        Plan::new(settings, base, None)?;
         let (folder, _lock) = enter(folder, MOMENT)?;
         let aside = journal::free_name(&folder);
         std::fs::rename(&path, &aside)

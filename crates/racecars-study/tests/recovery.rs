@@ -140,7 +140,8 @@ fn another_study_in_the_same_folder_is_refused() {
     let error = lab.run(&settings("seed = 1")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Setting);
     assert!(error.to_string().starts_with("seed is 1, but the study in "), "{error}");
-    let aside = Study::restart(&lab.study()).unwrap().unwrap();
+    let other = Settings::parse(&settings("seed = 1")).unwrap();
+    let aside = Study::restart(&lab.study(), &other, lab.path()).unwrap().unwrap();
     assert!(aside.ends_with("journal-1.jsonl") && aside.exists());
     assert_eq!(lab.run(&settings("seed = 1")).unwrap().evaluations, 60);
 }

@@ -6,6 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use racecars_figures::files;
 use racecars_study::export::{Format, export};
+use racecars_study::journal;
 use std::io::BufWriter;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ impl ExportCommand {
         let exported = match &self.out {
             None => export(&folder, self.to, &mut BufWriter::new(std::io::stdout().lock()))?,
             Some(path) => {
+                journal::check_output(path)?;
                 let exported = files::write_with(path, |out| export(&folder, self.to, out))
                     .with_context(|| format!("cannot write {}", path.display()))?;
                 print(format!("wrote {} ({} trials)", path.display(), exported.trials))?;

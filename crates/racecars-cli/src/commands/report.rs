@@ -4,7 +4,7 @@ use super::study_folder::StudyFolder;
 use crate::output::print;
 use anyhow::Context;
 use clap::Args;
-use racecars_study::report;
+use racecars_study::{journal, report};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -26,6 +26,7 @@ impl ReportCommand {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let folder = self.study.find_begun()?;
         let out = self.out.unwrap_or_else(|| folder.join("report.html"));
+        journal::check_output(&out)?;
         report::write(&folder, &out).context("cannot write the report")?;
         print(format!("wrote {}", out.display()))?;
         Ok(ExitCode::SUCCESS)

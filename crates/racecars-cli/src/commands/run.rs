@@ -46,7 +46,7 @@ impl Run {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let wanted = self.study.wanted()?;
         if self.restart
-            && let Some(aside) = Study::restart(&wanted.folder)?
+            && let Some(aside) = Study::restart(&wanted.folder, &wanted.settings, &wanted.base)?
         {
             warn(format!("the journal so far is now {}", aside.display()));
         }

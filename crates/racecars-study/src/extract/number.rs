@@ -106,9 +106,14 @@ fn is_unclear(word: &str) -> bool {
         (word.chars().next().filter(|c| matches!(c, '"' | '\''))).is_some_and(|quote| {
             word[1..].trim_end_matches([')', ']', '}', ',', ':']).ends_with(quote)
         });
+    // The exponent of `1.5 E3`.
+    let is_exponent = bare.strip_prefix(['e', 'E', 'd', 'D']).is_some_and(|digits| {
+        digits.ends_with(|c: char| c.is_ascii_digit())
+            && digits.bytes().all(|b| b.is_ascii_digit() || b"+-".contains(&b))
+    });
     match bare.chars().find(|c| c.is_alphanumeric()) {
         None => false,
-        Some(c) if c.is_numeric() => true,
+        Some(c) if c.is_numeric() || is_exponent => true,
         Some(_) if MISSING.contains(&bare.to_ascii_lowercase().as_str()) => true,
         Some(_) => {
             let parts = |c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.'));
@@ -117,21 +122,24 @@ fn is_unclear(word: &str) -> bool {
     }
 }
 
-/// Whether a number may go on from the word before it: `1 000`, `- 5`, `2 ± 1`.
+/// Whether a number may go on from the word before it: `1 000 000`, `- 5`, `2 ± 1`, `1.5E 03`.
 fn is_joined(line: &str, before: (usize, usize), (from, to): (usize, usize)) -> bool {
     let (word, before, between) =
         (&line[from..to], &line[before.0..before.1], &line[before.1..from]);
     if OPERATORS.contains(&before) {
         return true;
     }
-    let is_blank = between.chars().count() == 1 && between != "\t" && between.trim().is_empty();
     let before = before.trim_start_matches(OPENING).trim_start_matches(['-', '+', '\u{2212}']);
+    let is_exponent_due = before.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        && before.trim_end_matches(['-', '+']).ends_with(['e', 'E', 'd', 'D']);
+    let is_blank = between.chars().count() == 1 && between != "\t" && between.trim().is_empty();
     let digits = word.bytes().take_while(u8::is_ascii_digit).count();
-    is_blank
-        && digits == 3
-        && (1..=3).contains(&before.len())
-        && before.bytes().all(|b| b.is_ascii_digit())
-        && !before.starts_with('0')
+    // Of `1,000 000`.
+    let group = before.rsplit([',', '\'', '_']).next().unwrap_or(before);
+    let is_group = (1..=3).contains(&group.len()) && group.bytes().all(|b| b.is_ascii_digit());
+    // A number does not begin with 0, but a later group may.
+    is_exponent_due
+        || is_blank && digits == 3 && is_group && (group.len() == 3 || !group.starts_with('0'))
 }
 
 /// The words of a line, as ranges. They end at blanks, `=`, `;`, `|`, at a comma unless it is between two
@@ -248,6 +256,13 @@ mod tests {
             ("1.234,5", "1.234,5"),
             ("[1,2,3]", "[1,2,3]"),
             ("1 000", "1 000"),
+            ("3 000 000", "000 000"),
+            ("1 000 500", "000 500"),
+            ("1 000 000.5", "000 000.5"),
+            ("1,000 000", "1,000 000"),
+            ("1.5E 03", "1.5E 03"),
+            ("1.5E+ 03", "1.5E+ 03"),
+            ("1.5 E3", "E3"),
             ("loss 12 345.6", "12 345.6"),
             ("1\u{a0}000", "1\u{a0}000"),
             ("1\u{202f}234\u{202f}567", "234\u{202f}567"),
