@@ -96,5 +96,16 @@ impl PartialEq for Error {
 
 impl Eq for Error {}
 
+/// Returns an error with this message unless the condition holds. `$kind` is a constructor of [`Error`].
+macro_rules! ensure {
+    ($condition:expr, $kind:ident, $($message:tt)+) => {
+        if !$condition {
+            return Err($crate::error::Error::$kind(format!($($message)+)));
+        }
+    };
+}
+
+pub(crate) use ensure;
+
 /// The library's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

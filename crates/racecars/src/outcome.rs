@@ -7,6 +7,38 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::cmp::Ordering;
 use std::fmt;
 
+/// Gives an enum its list of variants, and each variant a name for programs and a text for people.
+macro_rules! words {
+    (
+        #[doc = $all:literal]
+        #[doc = $name_about:literal]
+        $type:ident
+        $( $variant:ident: $name:literal, $text:literal; )*
+    ) => {
+        impl $type {
+            #[doc = $all]
+            pub const ALL: &[$type] = &[$($type::$variant),*];
+
+            #[doc = $name_about]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $( $type::$variant => $name, )*
+                }
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(match self {
+                    $( $type::$variant => $text, )*
+                })
+            }
+        }
+    };
+}
+
+pub(crate) use words;
+
 /// Whether smaller or larger values are better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -115,58 +147,27 @@ pub enum FailureKind {
     Lost,
 }
 
-impl FailureKind {
+words! {
     /// All kinds.
-    pub const ALL: &[FailureKind] = &[
-        FailureKind::Exit,
-        FailureKind::Signal,
-        FailureKind::Timeout,
-        FailureKind::Unparseable,
-        FailureKind::Nan,
-        FailureKind::Memory,
-        FailureKind::NotStarted,
-        FailureKind::Reported,
-        FailureKind::Error,
-        FailureKind::Lost,
-    ];
-
     /// The name in JSON: `exit`, `not-started`, ...
-    pub fn name(self) -> &'static str {
-        match self {
-            FailureKind::Exit => "exit",
-            FailureKind::Signal => "signal",
-            FailureKind::Timeout => "timeout",
-            FailureKind::Unparseable => "unparseable",
-            FailureKind::Nan => "nan",
-            FailureKind::Memory => "memory",
-            FailureKind::NotStarted => "not-started",
-            FailureKind::Reported => "reported",
-            FailureKind::Error => "error",
-            FailureKind::Lost => "lost",
-        }
-    }
+    FailureKind
+    Exit: "exit", "exit code";
+    Signal: "signal", "signal";
+    Timeout: "timeout", "timeout";
+    Unparseable: "unparseable", "unparseable output";
+    Nan: "nan", "not a finite number";
+    Memory: "memory", "memory limit";
+    NotStarted: "not-started", "not started";
+    Reported: "reported", "reported";
+    Error: "error", "error";
+    Lost: "lost", "worker lost";
+}
 
+impl FailureKind {
     /// Whether another attempt may succeed; drivers retry only then. False for NaN and infinities, where
     /// the evaluation itself succeeded, and for reported failures.
     pub fn is_retryable(self) -> bool {
         !matches!(self, FailureKind::Nan | FailureKind::Reported)
-    }
-}
-
-impl fmt::Display for FailureKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            FailureKind::Exit => "exit code",
-            FailureKind::Signal => "signal",
-            FailureKind::Timeout => "timeout",
-            FailureKind::Unparseable => "unparseable output",
-            FailureKind::Nan => "not a finite number",
-            FailureKind::Memory => "memory limit",
-            FailureKind::NotStarted => "not started",
-            FailureKind::Reported => "reported",
-            FailureKind::Error => "error",
-            FailureKind::Lost => "worker lost",
-        })
     }
 }
 

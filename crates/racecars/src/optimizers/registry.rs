@@ -12,7 +12,7 @@ use super::saved::MAX_NESTING;
 use super::settings::{GivenSetting, Parsed, Refusal, Setting, SettingValue, Settings};
 use super::shell::{Setup, Shell};
 use super::zo_adam::{ZoAdam, ZoAdamSearch};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::portfolio::PortfolioSearch;
 use crate::portfolio::auto::{Auto, AutoRule};
 use crate::portfolio::polish::PolishSearch;
@@ -359,11 +359,8 @@ impl Algorithm {
         seed: u64,
     ) -> Result<Box<dyn Optimizer>> {
         self.takes(space)?;
-        if self.nesting() > MAX_NESTING {
-            return Err(Error::setting(format!(
-                "{self} nests optimizers more than {MAX_NESTING} deep"
-            )));
-        }
+        let is_shallow = self.nesting() <= MAX_NESTING;
+        ensure!(is_shallow, setting, "{self} nests optimizers more than {MAX_NESTING} deep");
         self.build(Setup { space, budget, seed })
     }
 }

@@ -2,6 +2,7 @@
 //! line, in study files and in Python, and its text form.
 
 use crate::error::Error;
+use std::fmt;
 
 /// A setting of an algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,13 +49,15 @@ pub(crate) trait Settings {
 pub(crate) type Parsed<T> = Result<T, Option<Error>>;
 
 /// A type of settings, with its text form.
-pub(crate) trait SettingValue: Sized + PartialEq + Default {
+pub(crate) trait SettingValue: Sized + fmt::Debug + PartialEq + Default {
     /// The expected form, for error messages.
     fn expected() -> String;
 
     fn parse(text: &str) -> Parsed<Self>;
 
-    fn text(&self) -> String;
+    fn text(&self) -> String {
+        format!("{self:?}")
+    }
 }
 
 impl SettingValue for bool {
@@ -66,10 +69,6 @@ impl SettingValue for bool {
         // Python capitalizes them.
         text.to_ascii_lowercase().parse().map_err(|_| None)
     }
-
-    fn text(&self) -> String {
-        self.to_string()
-    }
 }
 
 impl SettingValue for usize {
@@ -80,10 +79,6 @@ impl SettingValue for usize {
     fn parse(text: &str) -> Parsed<Self> {
         text.parse().map_err(|_| None)
     }
-
-    fn text(&self) -> String {
-        self.to_string()
-    }
 }
 
 impl SettingValue for f64 {
@@ -93,10 +88,6 @@ impl SettingValue for f64 {
 
     fn parse(text: &str) -> Parsed<Self> {
         text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or(None)
-    }
-
-    fn text(&self) -> String {
-        format!("{self:?}")
     }
 }
 

@@ -27,7 +27,7 @@ use super::ledger::Ledger;
 use super::saved::ID_HEADROOM;
 use super::settings::settings;
 use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
-use crate::error::{Error, Result};
+use crate::error::{Result, ensure};
 use crate::random::Random;
 use crate::sample::Sample;
 use crate::space::{Interval, Space};
@@ -153,19 +153,12 @@ impl Resolved {
     fn check(&self) -> Result<()> {
         let Resolved { learning_rate, smoothing, directions, beta1, beta2, .. } = *self;
         for (name, x) in [("learning rate alpha", learning_rate), ("smoothing mu", smoothing)] {
-            if !(1e-9..=1e6).contains(&x) {
-                return Err(Error::setting(format!("{name} = {x} is not from 1e-9 to 1e6")));
-            }
+            ensure!((1e-9..=1e6).contains(&x), setting, "{name} = {x} is not from 1e-9 to 1e6");
         }
-        if !(1..=1_000_000).contains(&directions) {
-            return Err(Error::setting(format!(
-                "directions q = {directions} is not from 1 to 1000000"
-            )));
-        }
+        let is_possible = (1..=1_000_000).contains(&directions);
+        ensure!(is_possible, setting, "directions q = {directions} is not from 1 to 1000000");
         for (name, x) in [("beta1", beta1), ("beta2", beta2)] {
-            if !(0.0..1.0).contains(&x) {
-                return Err(Error::setting(format!("{name} = {x} is not from 0 to below 1")));
-            }
+            ensure!((0.0..1.0).contains(&x), setting, "{name} = {x} is not from 0 to below 1");
         }
         Ok(())
     }

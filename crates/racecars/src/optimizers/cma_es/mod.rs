@@ -264,8 +264,8 @@ fn initial_distribution(
     schedule: &RestartSchedule,
     random: &mut Random,
 ) -> Distribution {
-    let mut mean = vec![0.0; space.dimension()];
-    encoding::draw_mean(space, random, &mut mean);
+    let mut mean: Vec<f64> = (0..space.dimension()).map(|_| random.unit()).collect();
+    encoding::confine(space, &mut mean);
     Distribution::new(mean, schedule.sigma, settings.separable)
 }
 
