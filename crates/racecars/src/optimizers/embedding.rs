@@ -224,7 +224,7 @@ impl EmbeddingSearch {
             seed,
             round: 0,
             through: None,
-            inner: Nested::new(inner),
+            inner: Nested::Open(inner),
             best: Incumbent::default(),
             outside: Incumbent::default(),
             embedding: Some(embedding),
@@ -258,7 +258,7 @@ impl EmbeddingSearch {
             start[0] = 1.0;
             inner.tell(Candidate::known(start), Outcome::from(value))?;
         }
-        (self.inner, self.embedding) = (Nested::new(inner), Some(embedding));
+        (self.inner, self.embedding) = (Nested::Open(inner), Some(embedding));
         Ok(())
     }
 

@@ -233,10 +233,10 @@ registry! {
         |settings, setup, _| EmbeddingSearch::new(settings, setup);
     /// A custom portfolio: algorithms run one after the other, each from the best point known.
     relay, Relay(Relay), "relay", AcceptedSpaces::ANY, PortfolioSearch<RelayRule>,
-        |settings, setup, random| RelayRule::portfolio(settings, setup, random);
+        |settings, setup, _| RelayRule::portfolio(settings, setup);
     /// Quasi-random search: a scrambled Halton sequence.
     quasi_random, QuasiRandom(QuasiRandom), "quasi-random", AcceptedSpaces::ANY, QuasiRandomSearch,
-        |_, setup, random| Ok(QuasiRandomSearch::new(setup, random));
+        |_, _, random| Ok(QuasiRandomSearch::new(random));
     /// Random search: uniform sampling.
     random, Random(RandomSearch), "random", AcceptedSpaces::ANY, UniformSearch,
         |_, _, _| Ok(UniformSearch);

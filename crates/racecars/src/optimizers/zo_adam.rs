@@ -32,7 +32,6 @@ use crate::random::Random;
 use crate::sample::Sample;
 use crate::space::{Interval, Space};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 settings! {
     /// Settings of ZO-Adam. Settings that are not given are derived.
@@ -83,7 +82,7 @@ pub(crate) struct ZoAdamSearch {
 }
 
 /// The gradient estimate of the current step.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Estimate {
     /// The number of earlier estimates. Not every estimate results in a step.
     number: u64,
@@ -115,17 +114,11 @@ pub(crate) struct Query {
     is_iterate: bool,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Scratch {
     gradient: Vec<f64>,
     /// A perturbed point, scaled to axes of length 1.
     scaled: Vec<f64>,
-}
-
-impl fmt::Debug for Scratch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scratch").finish_non_exhaustive()
-    }
 }
 
 impl ZoAdam {
@@ -197,14 +190,7 @@ impl ZoAdamSearch {
             square: vec![0.0; n],
             max_square: vec![0.0; n],
             steps: 0,
-            estimate: Estimate {
-                number: 0,
-                smoothing: settings.smoothing_at(0, 0),
-                asked: 0,
-                value: None,
-                perturbed: Vec::new(),
-                failed: 0,
-            },
+            estimate: Estimate { smoothing: settings.smoothing_at(0, 0), ..Estimate::default() },
             settings,
             scratch: Scratch::default(),
         })

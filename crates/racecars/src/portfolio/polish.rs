@@ -11,7 +11,7 @@ use crate::optimizers::ledger::Ledger;
 use crate::optimizers::saved::ID_HEADROOM;
 use crate::optimizers::shell::{Evaluated, Proposal, Search, Tools};
 use crate::random::Random;
-use crate::space::{Axis, Space};
+use crate::space::{Interval, Space};
 use serde::{Deserialize, Serialize};
 
 /// A member of portfolios, which tell it every new best point. Unlike other algorithms it may have nothing
@@ -154,16 +154,12 @@ impl PolishSearch {
                     break;
                 }
                 self.order = (0..n).collect();
-                for last in (1..n).rev() {
-                    self.order.swap(last, random.index(last + 1));
-                }
+                random.shuffle(&mut self.order);
             }
             let Some(index) = self.order.pop() else { break };
             let (base, step) = (best[index], self.steps[index]);
-            let at = match space.axis(index) {
-                Axis::Continuous { low, high } => [(base - step).max(low), (base + step).min(high)],
-                _ => [base; 2],
-            };
+            let Interval { low, high } = space.axis(index).extent();
+            let at = [(base - step).max(low), (base + step).min(high)];
             stencils.push(Stencil { index, at, values: [None; 2] });
         }
         self.idle += stencils.len();
@@ -201,19 +197,17 @@ impl PolishSearch {
     /// Checks the invariants of a deserialized state.
     fn is_consistent(&self, space: &Space) -> bool {
         let n = space.dimension();
-        let is_stencil = |stencil: &Stencil, base: &[f64]| {
-            let values = stencil.values.iter().flatten();
+        let is_stencil = |stencil: &Stencil| {
             stencil.index < n
                 && stencil.at.iter().all(|&at| space.axis(stencil.index).contains(at))
-                && (values.clone().count() == 0 || values.clone().all(|value| !value.is_nan()))
-                && base.len() == n
+                && stencil.values.iter().flatten().all(|value| !value.is_nan())
         };
         let is_round = |round: &Round| {
             space.check(&round.base).is_ok()
                 && round.value.is_finite()
                 && !round.best_side.is_nan()
                 && (1..=n).contains(&round.stencils.len())
-                && round.stencils.iter().all(|stencil| is_stencil(stencil, &round.base))
+                && round.stencils.iter().all(is_stencil)
                 && round.told <= round.asked
                 && round.asked <= 2 * round.stencils.len()
         };

@@ -26,7 +26,7 @@ use crate::outcome::Rank;
 use crate::random::Random;
 use crate::sample::Sample;
 use crate::space::{Interval, SearchRegion, Space};
-use schedule::RegionSchedule;
+use schedule::{AdaptiveRegion, RegionSchedule};
 use serde::{Deserialize, Serialize};
 use settings::Resolved;
 use training_set::TrainingSet;
@@ -90,10 +90,11 @@ impl RacosSearch {
     pub(crate) fn race_cars(settings: &RaceCars, setup: Setup<'_>) -> Result<Self> {
         let Setup { space, budget, .. } = setup;
         let (classification, schedule) = if settings.is_adaptive() {
-            (settings.classification.or_adaptive(), RegionSchedule::adaptive(space, budget))
+            let region = AdaptiveRegion::new(space, budget);
+            (settings.classification.or_adaptive(), RegionSchedule::Adaptive(region))
         } else {
             let Shrinking { gamma, rho } = settings.shrinking(space.dimension(), budget)?;
-            (settings.classification, RegionSchedule::fixed(gamma, rho))
+            (settings.classification, RegionSchedule::Fixed { gamma, rho, shrunken: None })
         };
         RacosSearch::new(Variant::RaceCars, &classification, schedule, setup)
     }
@@ -151,10 +152,7 @@ impl RacosSearch {
         if settings.repeats || !tools.space.can_repeat() {
             return Some(learn(tools, 0, point));
         }
-        let drawn = tools.unseen(2 * MAX_TRIES, point, |tools, attempt, point| {
-            Some((learn(tools, attempt, point), ()))
-        });
-        drawn.map(|unseen| unseen.key)
+        tools.unseen(2 * MAX_TRIES, point, learn)
     }
 
     /// Writes a uniform sample of the whole space to `point`.

@@ -57,14 +57,6 @@ pub(super) struct AdaptiveRegion {
 }
 
 impl RegionSchedule {
-    pub(super) fn fixed(gamma: f64, rho: f64) -> Self {
-        RegionSchedule::Fixed { gamma, rho, shrunken: None }
-    }
-
-    pub(super) fn adaptive(space: &Space, budget: Option<u64>) -> Self {
-        RegionSchedule::Adaptive(AdaptiveRegion::new(space, budget))
-    }
-
     /// Updates the region before a step, after `told` evaluations. It is always relative to the whole
     /// space, not to the previous region.
     pub(super) fn step(&mut self, best: &[f64], told: u64, random: &mut Random) {
@@ -196,7 +188,7 @@ impl AdaptiveRegion {
     /// Turns of each coordinate without an improvement after which the search has stalled.
     const TURNS_BEFORE_STALL: u64 = 3;
 
-    fn new(space: &Space, budget: Option<u64>) -> Self {
+    pub(super) fn new(space: &Space, budget: Option<u64>) -> Self {
         // In a discrete space the region need not be narrower than a single value.
         let counts = space.entries().iter().map(|entry| space.axis(entry.range().start).count());
         let counts = counts.map(|count| count.map_or(f64::INFINITY, |count| count as f64));
