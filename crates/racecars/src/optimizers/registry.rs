@@ -9,7 +9,7 @@ use super::quasi_random::{QuasiRandom, QuasiRandomSearch};
 use super::racos::{Classification, RaceCars, RacosSearch, Variant};
 use super::random_search::{RandomSearch, UniformSearch};
 use super::saved::MAX_NESTING;
-use super::settings::{GivenSetting, Parsed, Refusal, Setting, SettingValue, Settings};
+use super::settings::{Field, GivenSetting, Parsed, Refusal, Setting, SettingValue, Settings};
 use super::shell::{Setup, Shell};
 use super::zo_adam::{ZoAdam, ZoAdamSearch};
 use crate::error::{Error, ErrorKind, Result, ensure};
@@ -157,10 +157,8 @@ macro_rules! registry {
                         Algorithm::$variant(settings) => {
                             let new: fn(&$settings, Setup<'_>, &mut Random) -> Result<$search> =
                                 $new;
-                            let make = |setup: Setup<'_>, random: &mut Random| {
-                                new(settings, setup, random)
-                            };
-                            Ok(Box::new(Shell::<$search>::new($name, setup, make)?))
+                            let make = |random: &mut Random| new(settings, setup, random);
+                            Ok(Box::new(Shell::new($name, setup, make)?))
                         }
                     )*
                 }
@@ -250,12 +248,16 @@ impl Algorithm {
 
     /// The settings.
     pub fn settings(&self) -> Vec<Setting> {
-        self.settings_by_name().list()
+        let fields = self.settings_by_name().fields().into_iter();
+        fields.map(|Field { name, about, .. }| Setting { name, about }).collect()
     }
 
     /// The settings that differ from their defaults.
     pub fn given(&self) -> Vec<GivenSetting> {
-        self.settings_by_name().given()
+        let fields = self.settings_by_name().fields().into_iter();
+        fields
+            .filter_map(|Field { name, given, .. }| Some(GivenSetting { name, text: given? }))
+            .collect()
     }
 
     /// Sets one of [`Algorithm::settings`] from text, as on the command line and in study files.

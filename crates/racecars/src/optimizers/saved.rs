@@ -23,14 +23,6 @@ struct Preamble {
     space: String,
 }
 
-impl Preamble {
-    fn space(&self) -> Result<Space> {
-        serde_json::from_str(&self.space).map_err(|error| {
-            Error::saved(format!("the saved space is damaged: {error}")).caused_by(error)
-        })
-    }
-}
-
 /// Restores an optimizer from the bytes of [`Optimizer::save`].
 ///
 /// ```
@@ -57,7 +49,10 @@ pub(crate) fn load_nested(bytes: &[u8], depth: usize) -> Result<Box<dyn Optimize
         return Err(unsound());
     }
     let (preamble, state) = open(bytes)?;
-    let restored = registry::restore(&preamble.algorithm, preamble.space()?, state, depth);
+    let space = serde_json::from_str(&preamble.space).map_err(|error| {
+        Error::saved(format!("the saved space is damaged: {error}")).caused_by(error)
+    })?;
+    let restored = registry::restore(&preamble.algorithm, space, state, depth);
     restored.map_err(|error| match error.kind() {
         ErrorKind::Saved => error,
         _ => Error::saved(format!("the saved optimizer is damaged: {error}")).caused_by(error),

@@ -35,13 +35,18 @@ pub(crate) enum Refusal {
 
 /// The settings of an algorithm, by name.
 pub(crate) trait Settings {
-    fn list(&self) -> Vec<Setting>;
+    fn fields(&self) -> Vec<Field>;
 
     /// Sets one from text.
     fn set(&mut self, name: &str, text: &str) -> Result<(), Refusal>;
+}
 
-    /// Those that differ from their defaults.
-    fn given(&self) -> Vec<GivenSetting>;
+/// A [`Setting`] with its value.
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// The text of the value, if it differs from the default.
+    pub(crate) given: Option<String>,
 }
 
 /// A parsed setting. The error says why the text is not of the expected form, if there is more to say
@@ -173,14 +178,19 @@ macro_rules! settings {
         }
 
         impl $crate::optimizers::settings::Settings for $name {
-            #[allow(unused_mut, clippy::vec_init_then_push, reason = "some have none")]
-            fn list(&self) -> Vec<$crate::optimizers::settings::Setting> {
+            #[allow(unused_mut, unused_variables, unused_imports, reason = "some have none")]
+            #[allow(clippy::vec_init_then_push, reason = "others have several")]
+            fn fields(&self) -> Vec<$crate::optimizers::settings::Field> {
+                use $crate::optimizers::settings::{Field, SettingValue};
                 let mut all = Vec::new();
-                $( all.extend($crate::optimizers::settings::Settings::list(&self.$part)); )?
+                let default = <$name>::default();
+                $( all.extend($crate::optimizers::settings::Settings::fields(&self.$part)); )?
                 $(
-                    all.push($crate::optimizers::settings::Setting {
+                    let is_given = self.$field != default.$field;
+                    all.push(Field {
                         name: stringify!($field),
                         about: concat!($($about),*).trim_ascii_start(),
+                        given: is_given.then(|| SettingValue::text(&self.$field)),
                     });
                 )*
                 all
@@ -206,21 +216,6 @@ macro_rules! settings {
                 $( return $crate::optimizers::settings::Settings::set(&mut self.$part, name, text); )?
                 #[allow(unreachable_code, reason = "if another struct is included")]
                 Err(Refusal::Unknown)
-            }
-
-            #[allow(unused_mut, unused_variables, unused_imports, reason = "some have none")]
-            fn given(&self) -> Vec<$crate::optimizers::settings::GivenSetting> {
-                use $crate::optimizers::settings::{GivenSetting, SettingValue};
-                let mut all = Vec::new();
-                let default = <$name>::default();
-                $( all.extend($crate::optimizers::settings::Settings::given(&self.$part)); )?
-                $(
-                    if self.$field != default.$field {
-                        let (name, text) = (stringify!($field), SettingValue::text(&self.$field));
-                        all.push(GivenSetting { name, text });
-                    }
-                )*
-                all
             }
         }
     };
@@ -318,11 +313,17 @@ mod tests {
     #[test]
     fn settings_are_set_and_listed_by_name() {
         let mut whole = WholeSettings::default();
-        let listed: Vec<_> = whole.list().into_iter().map(|s| (s.name, s.about)).collect();
-        let expected =
-            [("count", "How many."), ("range", "How wide, at first."), ("is", "Whether.")];
+        let listed: Vec<_> = whole
+            .fields()
+            .into_iter()
+            .map(|field| (field.name, field.about, field.given))
+            .collect();
+        let expected = [
+            ("count", "How many.", None),
+            ("range", "How wide, at first.", None),
+            ("is", "Whether.", None),
+        ];
         assert_eq!(listed, expected);
-        assert_eq!(whole.given(), []);
         for (name, text) in [("count", "4"), ("range", "[0.5,1]"), ("is", "True")] {
             assert_eq!(whole.set(name, text), Ok(()));
         }
@@ -331,8 +332,8 @@ mod tests {
             .range((0.5, 1.0))
             .is(true);
         assert_eq!(whole, built);
-        for GivenSetting { name, text } in whole.given() {
-            assert_eq!(WholeSettings::default().set(name, &text), Ok(()));
+        for Field { name, given, .. } in whole.fields() {
+            assert_eq!(WholeSettings::default().set(name, &given.unwrap()), Ok(()));
         }
         assert_eq!(whole.set("count", "null"), Ok(()));
         assert_eq!(whole.part.count, None);

@@ -207,10 +207,10 @@ impl<S: Search> Shell<S> {
     pub(crate) fn new(
         name: &'static str,
         setup: Setup<'_>,
-        make: impl FnOnce(Setup<'_>, &mut Random) -> Result<S>,
+        make: impl FnOnce(&mut Random) -> Result<S>,
     ) -> Result<Self> {
         let mut random = Random::new(setup.seed);
-        let mut search = make(setup, &mut random)?;
+        let mut search = make(&mut random)?;
         search.prepare(setup.space, 0)?;
         Ok(Shell {
             name,

@@ -409,9 +409,7 @@ mod tests {
 
     fn run(space: &Space, budget: u64, seed: u64) -> Shell<ZoAdamSearch> {
         let setup = Setup { space, budget: Some(budget), seed };
-        let make = |setup: Setup<'_>, random: &mut Random| {
-            ZoAdamSearch::new(&ZoAdam::default(), setup, random)
-        };
+        let make = |random: &mut Random| ZoAdamSearch::new(&ZoAdam::default(), setup, random);
         Shell::new("zo-adam", setup, make).unwrap()
     }
 

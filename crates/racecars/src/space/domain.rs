@@ -207,36 +207,33 @@ impl Domain {
 
     /// Encodes a value. The error says what is allowed.
     pub(super) fn encode(&self, value: &Value) -> Result<f64, String> {
+        self.code(value).ok_or_else(|| self.refusal(value))
+    }
+
+    fn code(&self, value: &Value) -> Option<f64> {
         match self {
             Domain::Real { low, high, scale } => {
-                let x = value.as_real().ok_or_else(|| self.refusal(value))?;
-                if !(*low..=*high).contains(&x) {
-                    return Err(self.refusal(value));
-                }
-                Ok(match scale {
+                let x = value.as_real().filter(|x| (*low..=*high).contains(x))?;
+                Some(match scale {
                     Scale::Linear => x,
                     Scale::Log => x.ln().clamp(low.ln(), high.ln()),
                 })
             }
-            Domain::Integer { low, high, .. } => match value.as_integer() {
-                Some(i) if (*low..=*high).contains(&i) => Ok(i.abs_diff(*low) as f64),
-                _ => Err(self.refusal(value)),
-            },
+            Domain::Integer { low, high, .. } => {
+                let i = value.as_integer().filter(|i| (*low..=*high).contains(i))?;
+                Some(i.abs_diff(*low) as f64)
+            }
             Domain::Grid { low, high, step } => {
-                let x = value.as_real().ok_or_else(|| self.refusal(value))?;
+                let x = value.as_real()?;
                 let index = ((x - low) / step).round();
                 let near = (grid_value(*low, *high, *step, index) - x).abs() <= 1e-6 * step;
                 let inside = (0.0..=((high - low) / step).round()).contains(&index);
-                if near && inside { Ok(index) } else { Err(self.refusal(value)) }
+                (near && inside).then_some(index)
             }
-            Domain::Levels(values) | Domain::Categorical(values) => (values.iter())
-                .position(|v| v.is_same(value))
-                .map(|index| index as f64)
-                .ok_or_else(|| self.refusal(value)),
-            Domain::Boolean => match value {
-                Value::Boolean(b) => Ok(f64::from(u8::from(*b))),
-                _ => Err(self.refusal(value)),
-            },
+            Domain::Levels(values) | Domain::Categorical(values) => {
+                Some(values.iter().position(|v| v.is_same(value))? as f64)
+            }
+            Domain::Boolean => Some(f64::from(u8::from(value.as_boolean()?))),
         }
     }
 

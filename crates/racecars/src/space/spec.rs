@@ -51,8 +51,8 @@ impl CoordinateSpec {
                 high: self.real("high", &self.high)?,
                 step: self.real("step", &self.step)?,
             },
-            "levels" => Domain::Levels(self.list("levels", &self.levels)?),
-            "categorical" => Domain::Categorical(self.list("choices", &self.choices)?),
+            "levels" => Domain::Levels(self.present("levels", &self.levels)?.clone()),
+            "categorical" => Domain::Categorical(self.present("choices", &self.choices)?.clone()),
             "boolean" => Domain::Boolean,
             other => {
                 return Err(self.refuse(format!(
@@ -114,10 +114,6 @@ impl CoordinateSpec {
         let value = self.present(key, field)?;
         let wrong = || self.refuse(format!("`{key}` is {value}, not an integer"));
         value.as_integer().ok_or_else(wrong)
-    }
-
-    fn list(&self, key: &str, field: &Option<Vec<Value>>) -> Result<Vec<Value>> {
-        self.present(key, field).cloned()
     }
 
     fn scale(&self) -> Result<Scale> {

@@ -124,17 +124,13 @@ impl Generation {
         known: bool,
         max_known: usize,
     ) {
-        if !known {
-            self.steps.extend_from_slice(y);
-            self.columns.push(Column { length, status: ColumnStatus::Told(rank) });
-            self.told += 1;
-            return;
-        }
-        let column = Column { length, status: ColumnStatus::Known(rank) };
+        let status = if known { ColumnStatus::Known(rank) } else { ColumnStatus::Told(rank) };
+        let column = Column { length, status };
         let others = || self.columns.iter().enumerate().filter(|(_, column)| column.is_known());
-        if others().count() < max_known {
+        if !known || others().count() < max_known {
             self.steps.extend_from_slice(y);
             self.columns.push(column);
+            self.told += usize::from(!known);
         } else if let Some((worst, other)) = others().max_by_key(|(_, column)| column.rank())
             && Some(rank) < other.rank()
         {

@@ -442,7 +442,7 @@ mod tests {
         let setup = Setup { space, budget: Some(budget), seed: 1 };
         let classic = DifferentialEvolution::default().population(population);
         let l_shade = LShade::default().population(population);
-        let shell = Shell::new("de", setup, |setup, random| match strategy {
+        let shell = Shell::new("de", setup, |random| match strategy {
             Strategy::LShade => DeSearch::l_shade(&l_shade, setup, random),
             _ => DeSearch::classic(strategy, &classic, setup, random),
         });

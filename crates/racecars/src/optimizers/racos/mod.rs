@@ -64,7 +64,7 @@ impl RaceCars {
         seed: u64,
     ) -> Result<Shell<RacosSearch>> {
         let setup = Setup { space, budget, seed };
-        Shell::new("race-cars", setup, |setup, _| RacosSearch::race_cars(self, setup))
+        Shell::new("race-cars", setup, |_| RacosSearch::race_cars(self, setup))
     }
 }
 

@@ -194,9 +194,8 @@ impl AutoRule {
                 let share = share.filter(|_| !was_active(Role::CmaEs));
                 let step = share.map_or(POLISH_STEP, |share| share.clamp(least, most));
                 let setup = Setup { space, budget: None, seed: tools.random.bits() };
-                let polish = Shell::new(PolishSearch::NAME, setup, |setup, _| {
-                    Ok(PolishSearch::new(setup.space, step))
-                })?;
+                let make = |_: &mut Random| Ok(PolishSearch::new(space, step));
+                let polish = Shell::new(PolishSearch::NAME, setup, make)?;
                 team.add(Box::new(polish), true, tools)
             }
         };
