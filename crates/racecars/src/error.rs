@@ -69,6 +69,18 @@ impl Error {
         Error::new(ErrorKind::Saved, message)
     }
 
+    /// This candidate or trial was told twice.
+    #[cold]
+    pub(crate) fn told_before(what: &str, number: u64) -> Self {
+        Error::new(ErrorKind::Repeated, format!("{what} {number} has been told before"))
+    }
+
+    /// This candidate or trial was told, but never asked.
+    #[cold]
+    pub(crate) fn never_asked(what: &str, number: u64) -> Self {
+        Error::new(ErrorKind::Unasked, format!("{what} {number} was never asked"))
+    }
+
     /// The kind of this error.
     pub fn kind(&self) -> ErrorKind {
         self.kind

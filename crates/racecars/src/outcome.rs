@@ -315,11 +315,11 @@ impl<E: fmt::Display> From<Result<f64, E>> for Outcome {
 /// The serialized form of an [`Outcome`].
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OutcomeForm<'a> {
+struct OutcomeForm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     failed: Option<FailureKind>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    detail: Option<std::borrow::Cow<'a, str>>,
+    detail: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "violation")]
     infeasible: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -333,23 +333,14 @@ fn violation<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, 
 
 impl Serialize for Outcome {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let checked;
         let (mut failed, mut detail, mut infeasible, mut value) = (None, None, None, None);
-        let outcome = if self.is_failure() && self.as_failure().is_none() {
-            checked = self.clone().checked();
-            &checked
-        } else {
-            self
-        };
-        match outcome {
-            Outcome::Value(number) => value = Some(*number),
+        match self.clone().checked() {
+            Outcome::Value(number) => value = Some(number),
             Outcome::Infeasible { violation, value: number } => {
-                infeasible = Some(*violation);
-                value = number.filter(|number| number.is_finite());
+                (infeasible, value) = (Some(violation), number);
             }
-            Outcome::Failed(failure) => {
-                failed = Some(failure.kind);
-                detail = Some(failure.reason.as_str().into());
+            Outcome::Failed(Failure { kind, reason }) => {
+                (failed, detail) = (Some(kind), Some(reason));
             }
         }
         if serializer.is_human_readable() {

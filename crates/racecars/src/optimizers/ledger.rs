@@ -2,7 +2,7 @@
 
 use super::Candidate;
 use super::saved::ID_HEADROOM;
-use crate::error::{Error, ErrorKind, Result, ensure};
+use crate::error::{Error, Result, ensure};
 use crate::outcome::Rank;
 use crate::random::Random;
 use crate::sample::Sample;
@@ -133,10 +133,8 @@ impl<M> Ledger<M> {
         };
         let Ok(place) = place else {
             return Err(match id < self.next_id {
-                true => {
-                    Error::new(ErrorKind::Repeated, format!("candidate {id} has been told before"))
-                }
-                false => Error::new(ErrorKind::Unasked, format!("candidate {id} was never asked")),
+                true => Error::told_before("candidate", id),
+                false => Error::never_asked("candidate", id),
             });
         };
         let asked = self.pending.remove(place);

@@ -281,13 +281,13 @@ impl Algorithm {
     pub fn set(&mut self, setting: &str, text: &str) -> Result<()> {
         let name = self.name();
         self.settings_by_name_mut().set(setting, text.trim()).map_err(|refusal| match refusal {
-            Refusal::Expected { what, cause: None } => {
-                Error::setting(format!("setting `{setting}` of {name} is `{text}`, not {what}"))
+            Refusal::Expected { what, cause } => {
+                let message = format!("setting `{setting}` of {name} is `{text}`, not {what}");
+                match cause {
+                    None => Error::setting(message),
+                    Some(cause) => Error::setting(format!("{message}: {cause}")).caused_by(cause),
+                }
             }
-            Refusal::Expected { what, cause: Some(cause) } => Error::setting(format!(
-                "setting `{setting}` of {name} is `{text}`, not {what}: {cause}"
-            ))
-            .caused_by(cause),
             Refusal::Unknown => {
                 let names: Vec<&str> = self.settings().iter().map(|setting| setting.name).collect();
                 let allowed = match names.len() {

@@ -307,10 +307,10 @@ impl Session {
     pub fn tell(&mut self, trial: Trial, outcome: impl Into<Outcome>) -> Result<()> {
         let outcome = outcome.into().checked();
         if trial.number >= self.asked {
-            return Err(never_asked(trial.number));
+            return Err(Error::never_asked("trial", trial.number));
         }
         if self.out == 0 {
-            return Err(told_before(trial.number));
+            return Err(Error::told_before("trial", trial.number));
         }
         if self.order == Order::AsTheyCome && self.latest.is_none() {
             self.out -= 1;
@@ -325,12 +325,12 @@ impl Session {
             self.incoming.push_back(Some((trial, outcome)));
         } else {
             let slot = trial.number.checked_sub(self.counts.evaluations);
-            let slot = slot.ok_or_else(|| told_before(trial.number))? as usize;
+            let slot = slot.ok_or_else(|| Error::told_before("trial", trial.number))? as usize;
             if self.incoming.len() <= slot {
                 self.incoming.resize_with(slot + 1, || None);
             }
             if self.incoming[slot].is_some() {
-                return Err(told_before(trial.number));
+                return Err(Error::told_before("trial", trial.number));
             }
             self.incoming[slot] = Some((trial, outcome));
         }
@@ -611,16 +611,6 @@ impl Session {
     pub fn into_optimizer(self) -> Box<dyn Optimizer> {
         self.optimizer
     }
-}
-
-#[cold]
-fn never_asked(trial: u64) -> Error {
-    Error::new(ErrorKind::Unasked, format!("trial {trial} was never asked"))
-}
-
-#[cold]
-fn told_before(trial: u64) -> Error {
-    Error::new(ErrorKind::Repeated, format!("trial {trial} has been told before"))
 }
 
 /// What an outcome did to the best.

@@ -231,7 +231,7 @@ impl Domain {
                 (near && inside).then_some(index)
             }
             Domain::Levels(values) | Domain::Categorical(values) => {
-                Some(values.iter().position(|v| v.is_same(value))? as f64)
+                Some(values.iter().position(|v| v.identity() == value.identity())? as f64)
             }
             Domain::Boolean => Some(f64::from(u8::from(value.as_boolean()?))),
         }
