@@ -57,14 +57,14 @@ impl AcceptedSpaces {
             let n = space.dimension();
             return Some(format!("takes at most {max_dimension} coordinates, the space has {n}"));
         }
-        let is_refused = |start: &usize| match (coordinates, space.axis(*start)) {
+        let is_refused = |axis: Axis| match (coordinates, axis) {
             (AcceptedCoordinates::Any, _) | (_, Axis::Continuous { .. }) => false,
             (AcceptedCoordinates::Ordered, Axis::Unordered { last }) => last > 1.0,
             (AcceptedCoordinates::Ordered, _) => false,
             (AcceptedCoordinates::Continuous, _) => true,
         };
-        let mut starts = space.entries().iter().map(|entry| entry.range().start);
-        let name = space.coordinate_name(starts.find(is_refused)?);
+        let (refused, _) = space.axes().find(|(_, axis)| is_refused(*axis))?;
+        let name = space.coordinate_name(refused.start);
         Some(match coordinates {
             AcceptedCoordinates::Continuous => {
                 format!("takes continuous coordinates, and `{name}` is discrete")

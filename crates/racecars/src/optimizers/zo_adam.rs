@@ -311,9 +311,8 @@ impl ZoAdamSearch {
 
 /// Scales a point to axes of length 1.
 fn scale_down(space: &Space, point: &[f64], scaled: &mut [f64]) {
-    for entry in space.entries() {
-        let range = entry.range();
-        let Interval { low, high } = space.axis(range.start).extent();
+    for (range, axis) in space.axes() {
+        let Interval { low, high } = axis.extent();
         // The logarithms of a narrow range may round to a single number.
         let length = if high > low { high - low } else { 1.0 };
         for (x, scaled) in point[range.clone()].iter().zip(&mut scaled[range]) {
@@ -324,9 +323,7 @@ fn scale_down(space: &Space, point: &[f64], scaled: &mut [f64]) {
 
 /// The inverse of [`scale_down`], in place.
 fn scale_up(space: &Space, point: &mut [f64]) {
-    for entry in space.entries() {
-        let range = entry.range();
-        let axis = space.axis(range.start);
+    for (range, axis) in space.axes() {
         point[range].iter_mut().for_each(|x| *x = axis.at(*x));
     }
 }

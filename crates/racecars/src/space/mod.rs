@@ -215,6 +215,12 @@ impl Space {
         self.entry_at(index).axis
     }
 
+    /// The axes of the entries, each with the indices of its coordinates.
+    #[inline]
+    pub(crate) fn axes(&self) -> impl Iterator<Item = (std::ops::Range<usize>, Axis)> {
+        self.entries().iter().map(|entry| (entry.range(), entry.axis))
+    }
+
     /// The name of coordinate `index`. Coordinates of an array have their position in brackets.
     pub fn coordinate_name(&self, index: usize) -> String {
         let entry = self.entry_at(index);
@@ -281,11 +287,8 @@ impl Space {
 
     /// Fills `point` with a uniform draw. It must have one number per coordinate.
     pub fn draw(&self, random: &mut Random, point: &mut [f64]) {
-        for entry in self.entries() {
-            let axis = entry.axis;
-            for x in &mut point[entry.range()] {
-                *x = axis.draw(random);
-            }
+        for (range, axis) in self.axes() {
+            point[range].iter_mut().for_each(|x| *x = axis.draw(random));
         }
     }
 
@@ -293,11 +296,9 @@ impl Space {
     /// scales as well.
     #[expect(clippy::expect_used, reason = "see the message")]
     pub(crate) fn draw_indices(&self, random: &mut Random, point: &mut [f64]) {
-        for entry in self.entries() {
-            let count = entry.axis.count().expect("the space is discrete");
-            for x in &mut point[entry.range()] {
-                *x = random.below(count) as f64;
-            }
+        for (range, axis) in self.axes() {
+            let count = axis.count().expect("the space is discrete");
+            point[range].iter_mut().for_each(|x| *x = random.below(count) as f64);
         }
     }
 
@@ -305,16 +306,15 @@ impl Space {
     /// does not.
     pub fn check(&self, point: &[f64]) -> Result<()> {
         self.check_length(point)?;
-        for entry in self.entries() {
-            let range = entry.range();
-            if let Some(i) = point[range.clone()].iter().position(|&x| !entry.axis.contains(x)) {
-                let Interval { low, high } = entry.axis.extent();
+        for (range, axis) in self.axes() {
+            if let Some(i) = point[range.clone()].iter().position(|&x| !axis.contains(x)) {
+                let Interval { low, high } = axis.extent();
                 let index = range.start + i;
                 return Err(Error::point(format!(
                     "coordinate `{}` is {}, not {} from {low} to {high}",
                     self.coordinate_name(index),
                     point[index],
-                    if entry.axis.count().is_some() { "an index" } else { "a number" },
+                    if axis.count().is_some() { "an index" } else { "a number" },
                 )));
             }
         }

@@ -26,9 +26,7 @@ const MIRROR_DISTANCE: f64 = 1.0 + 2.0 * MARGIN;
 /// Writes to `point` the point at coordinates `v(index)` of the search.
 #[inline]
 pub(super) fn decode(space: &Space, v: impl Fn(usize) -> f64, point: &mut [f64]) {
-    for entry in space.entries() {
-        let range = entry.range();
-        let axis = space.axis(range.start);
+    for (range, axis) in space.axes() {
         let places = range.clone().zip(&mut point[range]);
         match axis {
             Axis::Continuous { low, high } => {
@@ -43,9 +41,7 @@ pub(super) fn decode(space: &Space, v: impl Fn(usize) -> f64, point: &mut [f64])
 /// Writes to `v` coordinates of the search that map to `point`: of the mirror images the one nearest to
 /// `mean`, and the middle of a cell.
 pub(super) fn encode(space: &Space, point: &[f64], mean: &[f64], v: &mut [f64]) {
-    for entry in space.entries() {
-        let range = entry.range();
-        let axis = space.axis(range.start);
+    for (range, axis) in space.axes() {
         let places = point[range.clone()].iter().zip(&mean[range.clone()]);
         for (v, (&x, &mean)) in v[range].iter_mut().zip(places) {
             *v = match axis {
@@ -70,9 +66,7 @@ pub(super) fn encode(space: &Space, point: &[f64], mean: &[f64], v: &mut [f64]) 
 /// A mean beyond a mirror is left there. Clamping it at the mirror makes the search much slower if the
 /// optimum is on a bound, since the path would record steps that the mean did not make.
 pub(super) fn confine(space: &Space, mean: &mut [f64]) {
-    for entry in space.entries() {
-        let range = entry.range();
-        let axis = space.axis(range.start);
+    for (range, axis) in space.axes() {
         match axis {
             Axis::Continuous { .. } => {
                 const LOW: f64 = -MARGIN - 0.5 * MIRROR_DISTANCE;
@@ -100,9 +94,7 @@ pub(super) fn margins(
     scale: &mut [f64],
 ) {
     let quantile = upper_quantile(0.5 * alpha);
-    for entry in space.entries() {
-        let range = entry.range();
-        let axis = space.axis(range.start);
+    for (range, axis) in space.axes() {
         for i in range {
             scale[i] = match axis.count() {
                 None | Some(1) => 1.0,

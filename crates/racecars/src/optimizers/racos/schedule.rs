@@ -2,7 +2,7 @@
 
 use crate::optimizers::saved::ID_HEADROOM;
 use crate::random::Random;
-use crate::space::{SearchRegion, Space};
+use crate::space::{Axis, SearchRegion, Space};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -190,8 +190,8 @@ impl AdaptiveRegion {
 
     pub(super) fn new(space: &Space, budget: Option<u64>) -> Self {
         // In a discrete space the region need not be narrower than a single value.
-        let counts = space.entries().iter().map(|entry| space.axis(entry.range().start).count());
-        let counts = counts.map(|count| count.map_or(f64::INFINITY, |count| count as f64));
+        let count = |axis: Axis| axis.count().map_or(f64::INFINITY, |count| count as f64);
+        let counts = space.axes().map(|(_, axis)| count(axis));
         let narrowest = (1.0 / counts.fold(1.0, f64::max)).max(1e-10);
         AdaptiveRegion {
             budget,

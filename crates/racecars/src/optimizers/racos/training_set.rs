@@ -149,9 +149,7 @@ impl TrainingSet {
 /// The squared distance of two points, relative to the length of each axis. Different values of an
 /// unordered axis have distance 1.
 fn distance(space: &Space, a: &[f64], b: &[f64]) -> f64 {
-    let squares = space.entries().iter().map(|entry| {
-        let range = entry.range();
-        let axis = space.axis(range.start);
+    let squares = space.axes().map(|(range, axis)| {
         let Interval { low, high } = axis.extent();
         let length = if high > low { high - low } else { 1.0 };
         let pairs = a[range.clone()].iter().zip(&b[range]);
