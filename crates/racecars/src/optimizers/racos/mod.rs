@@ -79,9 +79,8 @@ impl Shell<RacosSearch> {
         if !search.training.is_ready() || !space.is_continuous() {
             return None;
         }
-        let (positive, negatives) = search.training.draw_positive(random);
-        let mut classifier = Classifier::default();
-        Some(classifier.learn(space, positive, negatives, search.active_region(), random))
+        let examples = search.training.draw(space, random);
+        Some(Classifier::default().learn(examples, search.active_region(), random))
     }
 }
 
@@ -139,7 +138,7 @@ impl RacosSearch {
         let RacosSearch { settings, training, schedule, classifier, .. } = self;
         let mut learn = |tools: &mut Tools<'_, ()>, attempt: usize, point: &mut [f64]| {
             let (space, random) = (tools.space, &mut *tools.random);
-            let (positive, negatives) = training.draw_positive(random);
+            let examples = training.draw(space, random);
             let is_inside = attempt < MAX_TRIES && !schedule.leaves_region(random);
             let first = schedule.next_coordinate(space.dimension(), random);
             let extra = schedule.extra_coordinates(space.dimension(), random);
@@ -147,7 +146,7 @@ impl RacosSearch {
             let uncertain = Uncertain { first, count };
             let best = training.best().filter(|_| is_inside);
             let region = best.and_then(|best| schedule.region(&best.point));
-            classifier.draw(space, positive, negatives, region, uncertain, random, point)
+            classifier.draw(examples, region, uncertain, random, point)
         };
         if settings.repeats || !tools.space.can_repeat() {
             return Some(learn(tools, 0, point));

@@ -2,6 +2,7 @@
 //! `Replacing` sub-procedure updates it.
 
 use super::settings::Replacing;
+use crate::classify::Examples;
 use crate::outcome::Rank;
 use crate::random::Random;
 use crate::sample::Sample;
@@ -44,11 +45,12 @@ impl TrainingSet {
     }
 
     /// A random positive point that did not fail, and the negatives. The set must be ready.
-    pub(super) fn draw_positive(&self, random: &mut Random) -> (&Sample, &[Sample]) {
+    pub(super) fn draw<'a>(&'a self, space: &'a Space, random: &mut Random) -> Examples<'a> {
         debug_assert!(self.is_ready(), "positives are drawn from a complete training set");
         let succeeded =
             self.positives.iter().take_while(|sample| !sample.rank.is_failure()).count();
-        (&self.positives[random.index(succeeded.max(1))], &self.negatives)
+        let positive = &self.positives[random.index(succeeded.max(1))];
+        Examples { space, positive, negatives: &self.negatives }
     }
 
     /// Inserts a sample into the sorted positives. The last positive then replaces a negative. Returns the
