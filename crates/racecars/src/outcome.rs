@@ -10,13 +10,15 @@ use std::fmt;
 /// Gives an enum its list of variants, and each variant a name for programs and a text for people.
 macro_rules! words {
     (
-        #[doc = $all:literal]
+        $type:ident;
+        #[doc = $all_about:literal]
+        ALL;
         #[doc = $name_about:literal]
-        $type:ident
+        name;
         $( $variant:ident: $name:literal, $text:literal; )*
     ) => {
         impl $type {
-            #[doc = $all]
+            #[doc = $all_about]
             pub const ALL: &[$type] = &[$($type::$variant),*];
 
             #[doc = $name_about]
@@ -148,9 +150,11 @@ pub enum FailureKind {
 }
 
 words! {
+    FailureKind;
     /// All kinds.
+    ALL;
     /// The name in JSON: `exit`, `not-started`, ...
-    FailureKind
+    name;
     Exit: "exit", "exit code";
     Signal: "signal", "signal";
     Timeout: "timeout", "timeout";

@@ -112,7 +112,7 @@ impl RelayRule {
         let whole: f64 = legs.iter().map(|leg| leg.share).sum();
         let is_share = |share: f64| share > 0.0 && share.is_finite();
         ensure!(
-            (legs.iter().all(|leg| is_share(leg.share)) && whole.is_finite()),
+            legs.iter().all(|leg| is_share(leg.share)) && whole.is_finite(),
             setting,
             "shares {} of relay are not all above 0 and finite",
             settings.legs.text()

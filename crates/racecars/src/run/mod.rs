@@ -296,8 +296,7 @@ impl Driver<'_> {
     fn close(self) -> Solution {
         // A run ends with the session, which then has its reason.
         let stop = self.session.stop_reason().unwrap_or(StopReason::WorkersLost);
-        let elapsed = self.started.elapsed();
-        Solution::new(self.session, stop, elapsed)
+        Solution { stop, elapsed: self.started.elapsed(), session: self.session }
     }
 }
 

@@ -36,9 +36,11 @@ pub enum StopReason {
 }
 
 words! {
+    StopReason;
     /// All reasons.
+    ALL;
     /// The name for programs, in results and in journals. [`FromStr`] takes it back.
-    StopReason
+    name;
     Evaluations: "evaluations", "evaluation budget spent";
     Time: "time", "time limit reached";
     Target: "target", "target reached";

@@ -1,6 +1,6 @@
 //! The file format of a space in JSON and TOML: a list of flat tables, one per name.
 
-use super::{Domain, Scale, Space, SpaceBuilder, Value};
+use super::{Domain, Entry, Scale, Space, SpaceBuilder, Value};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -124,11 +124,12 @@ impl CoordinateSpec {
         }
     }
 
-    fn new(name: &str, count: Option<usize>, domain: &Domain) -> CoordinateSpec {
+    fn new(entry: &Entry) -> CoordinateSpec {
+        let domain = entry.domain();
         let mut spec = CoordinateSpec {
-            name: name.to_string(),
+            name: entry.name().to_string(),
             kind: domain.kind().to_string(),
-            count,
+            count: entry.array_len(),
             ..CoordinateSpec::default()
         };
         let spelled = |scale: &Scale| (*scale == Scale::Log).then(|| "log".to_string());
@@ -155,9 +156,7 @@ impl CoordinateSpec {
 
 impl Serialize for Space {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let coordinates = (self.entries().iter())
-            .map(|entry| CoordinateSpec::new(entry.name(), entry.array_len(), entry.domain()))
-            .collect();
+        let coordinates = self.entries().iter().map(CoordinateSpec::new).collect();
         SpaceSpec { coordinates }.serialize(serializer)
     }
 }

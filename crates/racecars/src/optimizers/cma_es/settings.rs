@@ -79,7 +79,7 @@ impl Resolved {
         let is_possible = (2..=max).contains(&population);
         ensure!(is_possible, setting, "population {population} is not from 2 to {max}");
         ensure!(
-            (sigma > 0.0 && sigma <= 1.0),
+            sigma > 0.0 && sigma <= 1.0,
             setting,
             "initial deviation sigma = {sigma} is not above 0 and at most 1"
         );

@@ -127,7 +127,7 @@ impl Resolved {
             "population N = {population} is not from {MIN_MEMBERS} to {MAX_POPULATION}"
         );
         ensure!(
-            (low > 0.0 && low <= high && high <= 2.0),
+            low > 0.0 && low <= high && high <= 2.0,
             setting,
             "weight F = {low} to {high} is not an ascending range above 0, up to 2"
         );

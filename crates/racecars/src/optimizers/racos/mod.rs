@@ -206,9 +206,10 @@ impl Search for RacosSearch {
         tools: &mut Tools<'_, ()>,
     ) -> Result<Option<Box<[f64]>>> {
         let Evaluated { sample, asked, .. } = evaluated;
-        if self.training.is_ready() {
+        // Points that were not asked say nothing about the region.
+        if asked.is_some() && self.training.is_ready() {
             let is_better = self.training.best().is_none_or(|best| sample.rank < best.rank);
-            self.schedule.learn(is_better, asked.is_some(), tools.space.dimension());
+            self.schedule.learn(is_better, tools.space.dimension());
         }
         if self.variant != Variant::Racos || !self.training.is_ready() {
             return Ok(self.insert(sample, tools));

@@ -96,10 +96,9 @@ impl RegionSchedule {
         }
     }
 
-    /// Learns whether an outcome is an improvement. Points that were not asked are ignored, since they say
-    /// nothing about the region.
-    pub(super) fn learn(&mut self, is_better: bool, is_asked: bool, dimension: usize) {
-        if let (RegionSchedule::Adaptive(adaptive), true) = (self, is_asked) {
+    /// Learns whether the outcome of an asked point is an improvement.
+    pub(super) fn learn(&mut self, is_better: bool, dimension: usize) {
+        if let RegionSchedule::Adaptive(adaptive) = self {
             adaptive.learn(is_better, dimension as f64);
         }
     }

@@ -99,10 +99,8 @@ impl TrainingSet {
         const NOT_EMPTY: &str = "a training set has at least one negative";
         let index = match replacing {
             Replacing::Worst => {
-                let ranked = || self.negatives.iter().enumerate();
-                let find = || ranked().max_by(|(_, a), (_, b)| a.rank.cmp(&b.rank));
-                let worst = self.worst.or_else(|| find().map(|(index, _)| index));
-                let worst = worst.expect(NOT_EMPTY);
+                let find = || (0..self.negatives.len()).max_by_key(|&i| self.negatives[i].rank);
+                let worst = self.worst.or_else(find).expect(NOT_EMPTY);
                 if !displaced.rank.beats(self.negatives[worst].rank) {
                     self.worst = Some(worst);
                     return Some(displaced);
