@@ -36,18 +36,16 @@ impl FromStr for Budget {
 
     fn from_str(text: &str) -> Result<Self> {
         let wrong = || Error::setting("not a positive number such as 5000, 1e5 or 30n");
-        let (number, per_dimension) = match text.strip_suffix('n') {
-            Some(number) => (number, true),
-            None => (text, false),
-        };
-        let number: f64 = number.replace('_', "").parse().map_err(|_| wrong())?;
+        let per_dimension = text.strip_suffix('n');
+        let number = per_dimension.unwrap_or(text).replace('_', "");
+        let number: f64 = number.parse().map_err(|_| wrong())?;
         if !(number > 0.0 && number <= 1e15) {
             return Err(wrong());
         }
         match per_dimension {
-            true => Ok(Budget::PerDimension(number)),
-            false if number.fract() == 0.0 => Ok(Budget::Evaluations(number as u64)),
-            false => Err(Error::setting("not a whole number of evaluations")),
+            Some(_) => Ok(Budget::PerDimension(number)),
+            None if number.fract() == 0.0 => Ok(Budget::Evaluations(number as u64)),
+            None => Err(Error::setting("not a whole number of evaluations")),
         }
     }
 }

@@ -69,6 +69,18 @@ impl Error {
         Error::new(ErrorKind::Saved, message)
     }
 
+    /// This candidate or trial was told twice.
+    #[cold]
+    pub(crate) fn told_before(what: &str, number: u64) -> Self {
+        Error::new(ErrorKind::Repeated, format!("{what} {number} has been told before"))
+    }
+
+    /// This candidate or trial was told, but never asked.
+    #[cold]
+    pub(crate) fn never_asked(what: &str, number: u64) -> Self {
+        Error::new(ErrorKind::Unasked, format!("{what} {number} was never asked"))
+    }
+
     /// The kind of this error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
@@ -95,6 +107,17 @@ impl PartialEq for Error {
 }
 
 impl Eq for Error {}
+
+/// Returns an error with this message unless the condition holds. `$kind` is a constructor of [`Error`].
+macro_rules! ensure {
+    ($condition:expr, $kind:ident, $($message:tt)+) => {
+        if !$condition {
+            return Err($crate::error::Error::$kind(format!($($message)+)));
+        }
+    };
+}
+
+pub(crate) use ensure;
 
 /// The library's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -7,6 +7,40 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::cmp::Ordering;
 use std::fmt;
 
+/// Gives an enum its list of variants, and each variant a name for programs and a text for people.
+macro_rules! words {
+    (
+        $type:ident;
+        #[doc = $all_about:literal]
+        ALL;
+        #[doc = $name_about:literal]
+        name;
+        $( $variant:ident: $name:literal, $text:literal; )*
+    ) => {
+        impl $type {
+            #[doc = $all_about]
+            pub const ALL: &[$type] = &[$($type::$variant),*];
+
+            #[doc = $name_about]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $( $type::$variant => $name, )*
+                }
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(match self {
+                    $( $type::$variant => $text, )*
+                })
+            }
+        }
+    };
+}
+
+pub(crate) use words;
+
 /// Whether smaller or larger values are better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -115,58 +149,29 @@ pub enum FailureKind {
     Lost,
 }
 
-impl FailureKind {
+words! {
+    FailureKind;
     /// All kinds.
-    pub const ALL: &[FailureKind] = &[
-        FailureKind::Exit,
-        FailureKind::Signal,
-        FailureKind::Timeout,
-        FailureKind::Unparseable,
-        FailureKind::Nan,
-        FailureKind::Memory,
-        FailureKind::NotStarted,
-        FailureKind::Reported,
-        FailureKind::Error,
-        FailureKind::Lost,
-    ];
-
+    ALL;
     /// The name in JSON: `exit`, `not-started`, ...
-    pub fn name(self) -> &'static str {
-        match self {
-            FailureKind::Exit => "exit",
-            FailureKind::Signal => "signal",
-            FailureKind::Timeout => "timeout",
-            FailureKind::Unparseable => "unparseable",
-            FailureKind::Nan => "nan",
-            FailureKind::Memory => "memory",
-            FailureKind::NotStarted => "not-started",
-            FailureKind::Reported => "reported",
-            FailureKind::Error => "error",
-            FailureKind::Lost => "lost",
-        }
-    }
+    name;
+    Exit: "exit", "exit code";
+    Signal: "signal", "signal";
+    Timeout: "timeout", "timeout";
+    Unparseable: "unparseable", "unparseable output";
+    Nan: "nan", "not a finite number";
+    Memory: "memory", "memory limit";
+    NotStarted: "not-started", "not started";
+    Reported: "reported", "reported";
+    Error: "error", "error";
+    Lost: "lost", "worker lost";
+}
 
+impl FailureKind {
     /// Whether another attempt may succeed; drivers retry only then. False for NaN and infinities, where
     /// the evaluation itself succeeded, and for reported failures.
     pub fn is_retryable(self) -> bool {
         !matches!(self, FailureKind::Nan | FailureKind::Reported)
-    }
-}
-
-impl fmt::Display for FailureKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            FailureKind::Exit => "exit code",
-            FailureKind::Signal => "signal",
-            FailureKind::Timeout => "timeout",
-            FailureKind::Unparseable => "unparseable output",
-            FailureKind::Nan => "not a finite number",
-            FailureKind::Memory => "memory limit",
-            FailureKind::NotStarted => "not started",
-            FailureKind::Reported => "reported",
-            FailureKind::Error => "error",
-            FailureKind::Lost => "worker lost",
-        })
     }
 }
 
@@ -314,11 +319,11 @@ impl<E: fmt::Display> From<Result<f64, E>> for Outcome {
 /// The serialized form of an [`Outcome`].
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OutcomeForm<'a> {
+struct OutcomeForm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     failed: Option<FailureKind>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    detail: Option<std::borrow::Cow<'a, str>>,
+    detail: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "violation")]
     infeasible: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -332,23 +337,14 @@ fn violation<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, 
 
 impl Serialize for Outcome {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let checked;
         let (mut failed, mut detail, mut infeasible, mut value) = (None, None, None, None);
-        let outcome = if self.is_failure() && self.as_failure().is_none() {
-            checked = self.clone().checked();
-            &checked
-        } else {
-            self
-        };
-        match outcome {
-            Outcome::Value(number) => value = Some(*number),
+        match self.clone().checked() {
+            Outcome::Value(number) => value = Some(number),
             Outcome::Infeasible { violation, value: number } => {
-                infeasible = Some(*violation);
-                value = number.filter(|number| number.is_finite());
+                (infeasible, value) = (Some(violation), number);
             }
-            Outcome::Failed(failure) => {
-                failed = Some(failure.kind);
-                detail = Some(failure.reason.as_str().into());
+            Outcome::Failed(Failure { kind, reason }) => {
+                (failed, detail) = (Some(kind), Some(reason));
             }
         }
         if serializer.is_human_readable() {

@@ -80,6 +80,13 @@ impl Random {
         self.unit() < p
     }
 
+    /// Puts the items into a random order (Fisher and Yates).
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.index(last + 1));
+        }
+    }
+
     /// A standard normal number.
     #[inline]
     pub fn normal(&mut self) -> f64 {

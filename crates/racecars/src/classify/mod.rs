@@ -30,6 +30,14 @@ pub(crate) struct Classifier {
     first_cuts: [FirstUncertainCut; 4],
 }
 
+/// What a box is learned from: a positive point x+ and the negatives, points of a space.
+#[derive(Clone, Copy)]
+pub(crate) struct Examples<'a> {
+    pub(crate) space: &'a Space,
+    pub(crate) positive: &'a Sample,
+    pub(crate) negatives: &'a [Sample],
+}
+
 /// Which coordinates of x+ are redrawn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Uncertain {
@@ -93,20 +101,18 @@ enum CutOrder {
 }
 
 impl Classifier {
-    /// Writes to `point` a sample from a box learned around `positive` and projected on `region`
+    /// Writes to `point` a sample from a box learned around x+ and projected on `region`
     /// (Algorithm 4, `Train`, `Proj` and `Sample`): a copy of x+ in which the `uncertain` coordinates
     /// are redrawn. Returns the point's key.
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn draw(
         &mut self,
-        space: &Space,
-        positive: &Sample,
-        negatives: &[Sample],
+        examples: Examples<'_>,
         region: Option<SearchRegion>,
         uncertain: Uncertain,
         random: &mut Random,
         point: &mut [f64],
     ) -> u64 {
+        let Examples { space, positive, negatives } = examples;
         point.copy_from_slice(&positive.point);
         if space.is_continuous() {
             self.cuts.clear();
@@ -121,28 +127,26 @@ impl Classifier {
             }
             if let Some(misses) = first_cut.draw(random) {
                 let order = CutOrder::UncertainAfter(misses);
-                self.train(space, &positive.point, negatives, order, random);
+                self.train(examples, order, random);
             }
         } else {
-            self.train(space, &positive.point, negatives, CutOrder::Uniform, random);
+            self.train(examples, CutOrder::Uniform, random);
             self.choose_uncertain(point.len(), uncertain, random);
         }
         self.redraw(space, region, random, point, positive.key)
     }
 
-    /// Learns a complete box around `positive`, projected on `region`: one interval per coordinate of
+    /// Learns a complete box around x+, projected on `region`: one interval per coordinate of
     /// a continuous space. [`Classifier::draw`] learns only the part that it needs.
     pub(crate) fn learn(
         &mut self,
-        space: &Space,
-        positive: &Sample,
-        negatives: &[Sample],
+        examples: Examples<'_>,
         region: Option<SearchRegion>,
         random: &mut Random,
     ) -> Vec<Interval> {
-        self.train(space, &positive.point, negatives, CutOrder::Uniform, random);
-        let interval = |index| self.interval(index, space.axis(index), region);
-        (0..space.dimension()).map(interval).collect()
+        self.train(examples, CutOrder::Uniform, random);
+        let interval = |index| self.interval(index, examples.space.axis(index), region);
+        (0..examples.space.dimension()).map(interval).collect()
     }
 
     /// The learned interval of a continuous or ordered axis, projected on the region.
@@ -160,34 +164,27 @@ impl Classifier {
         }
     }
 
-    /// Learns a box that contains `positive` and none of the `negatives`. In a discrete space, a
-    /// negative equal to `positive` cannot be excluded and is ignored.
-    fn train(
-        &mut self,
-        space: &Space,
-        positive: &[f64],
-        negatives: &[Sample],
-        order: CutOrder,
-        random: &mut Random,
-    ) {
+    /// Learns a box that contains x+ and none of the negatives. In a discrete space, a negative equal to
+    /// x+ cannot be excluded and is ignored.
+    fn train(&mut self, examples: Examples<'_>, order: CutOrder, random: &mut Random) {
+        let positive = &examples.positive.point;
         let mut drawn = 0;
         self.cuts.clear();
         self.inside.clear();
-        self.inside.extend(0..negatives.len() as u32);
+        self.inside.extend(0..examples.negatives.len() as u32);
         let mut tries = 0;
         while !self.inside.is_empty() {
             let chosen = self.inside[random.index(self.inside.len())];
             if tries < MAX_RANDOM_TRIES {
                 let index = self.next_coordinate(positive.len(), order, drawn, random);
                 drawn += 1;
-                let is_cut = self.cut(space, positive, negatives, index, chosen, random);
+                let is_cut = self.cut(examples, index, chosen, random);
                 tries = if is_cut { 0 } else { tries + 1 };
                 continue;
             }
-            let negative = &negatives[chosen as usize].point;
-            match find_difference(space, positive, negative, random) {
+            match find_difference(examples, chosen, random) {
                 Some(index) => {
-                    self.cut(space, positive, negatives, index, chosen, random);
+                    self.cut(examples, index, chosen, random);
                 }
                 None => self.inside.retain(|&i| i != chosen),
             }
@@ -226,15 +223,14 @@ impl Classifier {
     /// Returns false if the two do not differ in this coordinate.
     fn cut(
         &mut self,
-        space: &Space,
-        positive: &[f64],
-        negatives: &[Sample],
+        examples: Examples<'_>,
         index: usize,
         chosen: u32,
         random: &mut Random,
     ) -> bool {
+        let Examples { space, positive, negatives } = examples;
         let axis = space.axis(index);
-        let plus = positive[index];
+        let plus = positive.point[index];
         let at = |i: u32| negatives[i as usize].point[index];
         let minus = at(chosen);
         match axis {
@@ -364,13 +360,10 @@ fn keep(indices: &mut Vec<u32>, holds: impl Fn(u32) -> bool) {
     indices.truncate(kept);
 }
 
-/// A coordinate in which a cut can exclude `negative`. The search starts at a random index.
-fn find_difference(
-    space: &Space,
-    positive: &[f64],
-    negative: &[f64],
-    random: &mut Random,
-) -> Option<usize> {
+/// A coordinate in which a cut can exclude the chosen negative. The search starts at a random index.
+fn find_difference(examples: Examples<'_>, chosen: u32, random: &mut Random) -> Option<usize> {
+    let Examples { space, positive, negatives } = examples;
+    let (positive, negative) = (&positive.point, &negatives[chosen as usize].point);
     let tells_apart = |&index: &usize| {
         positive[index] != negative[index] || matches!(space.axis(index), Axis::Continuous { .. })
     };
@@ -411,6 +404,11 @@ mod tests {
         builder.boolean("b").build().unwrap()
     }
 
+    /// The first sample is positive.
+    fn examples<'a>(space: &'a Space, samples: &'a [Sample]) -> Examples<'a> {
+        Examples { space, positive: &samples[0], negatives: &samples[1..] }
+    }
+
     /// Whether the learned box contains this point (the interior, on a continuous axis).
     fn holds(classifier: &Classifier, space: &Space, positive: &[f64], point: &[f64]) -> bool {
         classifier.cuts.iter().all(|cut| {
@@ -434,7 +432,7 @@ mod tests {
             for _ in 0..300 {
                 let all = samples(&space, 21, &mut random);
                 let (positive, negatives) = (&all[0].point, &all[1..]);
-                classifier.train(&space, positive, negatives, CutOrder::Uniform, &mut random);
+                classifier.train(examples(&space, &all), CutOrder::Uniform, &mut random);
                 for cut in classifier.cuts.iter().filter(|cut| !cut.is_fixed) {
                     let Interval { low, high } = cut.interval;
                     assert!(low <= positive[cut.index] && positive[cut.index] <= high);
@@ -451,7 +449,7 @@ mod tests {
         for _ in 0..200 {
             let all = samples(&space, 22, &mut random);
             let region = SearchRegion::new(&all[0].point, 0.4, 0);
-            let learned = classifier.learn(&space, &all[0], &all[1..], Some(region), &mut random);
+            let learned = classifier.learn(examples(&space, &all), Some(region), &mut random);
             for (index, part) in learned.iter().enumerate() {
                 let allowed = region.interval(index, space.axis(index));
                 assert_eq!(part.intersection(allowed), Some(*part));
@@ -472,7 +470,7 @@ mod tests {
         for _ in 0..500 {
             let all = samples(&space, 40, &mut random);
             let (positive, negatives) = (&all[0], &all[1..]);
-            classifier.train(&space, &positive.point, negatives, CutOrder::Uniform, &mut random);
+            classifier.train(examples(&space, &all), CutOrder::Uniform, &mut random);
             for negative in negatives.iter().filter(|n| n.key != positive.key) {
                 assert!(!holds(&classifier, &space, &positive.point, &negative.point));
             }
@@ -483,10 +481,9 @@ mod tests {
     fn training_ends_if_all_points_are_equal() {
         let mut random = Random::new(3);
         for space in [Space::cube(5, 0.0, 1.0).unwrap(), mixed(), discrete()] {
-            let one = samples(&space, 1, &mut random);
-            let negatives = vec![one[0].clone(); 20];
+            let equal = vec![samples(&space, 1, &mut random)[0].clone(); 21];
             let mut classifier = Classifier::default();
-            classifier.train(&space, &one[0].point, &negatives, CutOrder::Uniform, &mut random);
+            classifier.train(examples(&space, &equal), CutOrder::Uniform, &mut random);
         }
     }
 
@@ -497,16 +494,14 @@ mod tests {
             let mut classifier = Classifier::default();
             for uncertain in 1..=space.dimension() {
                 for _ in 0..100 {
-                    let all = samples(&space, 22, &mut random);
-                    let region = SearchRegion::new(&all[1].point, random.unit(), random.bits());
+                    let mut all = samples(&space, 22, &mut random);
+                    let center = all.remove(1);
+                    let region = SearchRegion::new(&center.point, random.unit(), random.bits());
                     let region = random.chance(0.5).then_some(region);
                     let first = random.chance(0.5).then(|| random.index(space.dimension()));
                     let mut point = vec![0.0; space.dimension()];
-                    let (positive, negatives) = (&all[0], &all[2..]);
                     let key = classifier.draw(
-                        &space,
-                        positive,
-                        negatives,
+                        examples(&space, &all),
                         region,
                         Uncertain { count: uncertain, first },
                         &mut random,
@@ -537,7 +532,8 @@ mod tests {
         for (dimension, uncertain, negatives) in [(1, 1, 5), (3, 1, 6), (4, 2, 20), (30, 2, 20)] {
             let space = Space::cube(dimension, 0.0, 1.0).unwrap();
             let all = samples(&space, negatives + 1, &mut random);
-            let (positive, negatives) = (&all[0], &all[1..]);
+            let positive = &all[0];
+            let examples = examples(&space, &all);
             let mut classifier = Classifier::default();
             let (mut lazy, mut full) = (Vec::new(), Vec::new());
             let mut point = vec![0.0; dimension];
@@ -546,24 +542,10 @@ mod tests {
                 changed.map_or(0.0, |(a, b)| a - b)
             };
             for _ in 0..20_000 {
-                classifier.draw(
-                    &space,
-                    positive,
-                    negatives,
-                    None,
-                    any(uncertain),
-                    &mut random,
-                    &mut point,
-                );
+                classifier.draw(examples, None, any(uncertain), &mut random, &mut point);
                 lazy.push(change(&point));
                 point.copy_from_slice(&positive.point);
-                classifier.train(
-                    &space,
-                    &positive.point,
-                    negatives,
-                    CutOrder::Uniform,
-                    &mut random,
-                );
+                classifier.train(examples, CutOrder::Uniform, &mut random);
                 classifier.choose_uncertain(dimension, any(uncertain), &mut random);
                 classifier.redraw(&space, None, &mut random, &mut point, 0);
                 full.push(change(&point));

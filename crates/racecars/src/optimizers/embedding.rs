@@ -14,7 +14,7 @@ use super::saved::ID_HEADROOM;
 use super::settings::settings;
 use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
 use super::{Algorithm, Best, Candidate};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ensure};
 use crate::outcome::Outcome;
 use crate::random::{Random, mix};
 use crate::space::{Axis, Interval, Point, Space};
@@ -207,9 +207,7 @@ impl EmbeddingSearch {
         let Setup { space, budget, seed } = setup;
         let dimension = settings.dimension.unwrap_or(space.dimension().min(10));
         let rounds = settings.rounds.unwrap_or(5) as u64;
-        if rounds == 0 {
-            return Err(Error::setting("rounds of an embedding is 0, not at least 1"));
-        }
+        ensure!(rounds > 0, setting, "rounds of an embedding is 0, not at least 1");
         let per_round = match budget {
             Some(budget) => budget.div_ceil(rounds).max(1),
             None => 100 * dimension as u64,
@@ -226,7 +224,7 @@ impl EmbeddingSearch {
             seed,
             round: 0,
             through: None,
-            inner: Nested::new(inner),
+            inner: Nested::Open(inner),
             best: Incumbent::default(),
             outside: Incumbent::default(),
             embedding: Some(embedding),
@@ -260,7 +258,7 @@ impl EmbeddingSearch {
             start[0] = 1.0;
             inner.tell(Candidate::known(start), Outcome::from(value))?;
         }
-        (self.inner, self.embedding) = (Nested::new(inner), Some(embedding));
+        (self.inner, self.embedding) = (Nested::Open(inner), Some(embedding));
         Ok(())
     }
 

@@ -2,8 +2,10 @@
 
 use super::Candidate;
 use super::saved::ID_HEADROOM;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result, ensure};
+use crate::outcome::Rank;
 use crate::random::Random;
+use crate::sample::Sample;
 use crate::space::{Seen, Space};
 use serde::{Deserialize, Serialize};
 
@@ -28,14 +30,6 @@ impl<M> Default for Ledger<M> {
     fn default() -> Self {
         Ledger { next_id: 0, pending: Vec::new(), told: 0, seen: Seen::default() }
     }
-}
-
-/// A told point, removed from the ledger.
-pub(super) struct Settled<M> {
-    pub(super) point: Box<[f64]>,
-    pub(super) key: u64,
-    /// `None` for a point that was not asked.
-    pub(super) asked: Option<PendingCandidate<M>>,
 }
 
 impl<M> Ledger<M> {
@@ -112,21 +106,26 @@ impl<M> Ledger<M> {
         Candidate { id, space: space.fingerprint(), key, point }
     }
 
-    /// Checks a told candidate and removes it from the ledger.
+    /// Checks a told candidate and removes it from the ledger. Also returns what was stored of it, `None`
+    /// if it was not asked.
     #[inline]
-    pub(super) fn settle(&mut self, space: &Space, candidate: Candidate) -> Result<Settled<M>> {
+    pub(super) fn settle(
+        &mut self,
+        space: &Space,
+        candidate: Candidate,
+        rank: Rank,
+    ) -> Result<(Sample, Option<PendingCandidate<M>>)> {
         let Candidate { id, space: origin, key, point } = candidate;
         if id == Candidate::KNOWN_ID {
             space.check(&point)?;
             let key = space.key(&point);
             self.mark_seen(space, key);
             self.told += 1;
-            return Ok(Settled { point, key, asked: None });
+            return Ok((Sample { point, rank, key }, None));
         }
         // Cheaper than checking the point: reading it would be most of a step's cost.
-        if origin != space.fingerprint() {
-            return Err(Error::point(format!("candidate {id} is a point of another space")));
-        }
+        let is_ours = origin == space.fingerprint();
+        ensure!(is_ours, point, "candidate {id} is a point of another space");
         // The last candidate is the common case.
         let place = match self.pending.last() {
             Some(last) if last.id == id => Ok(self.pending.len() - 1),
@@ -134,15 +133,13 @@ impl<M> Ledger<M> {
         };
         let Ok(place) = place else {
             return Err(match id < self.next_id {
-                true => {
-                    Error::new(ErrorKind::Repeated, format!("candidate {id} has been told before"))
-                }
-                false => Error::new(ErrorKind::Unasked, format!("candidate {id} was never asked")),
+                true => Error::told_before("candidate", id),
+                false => Error::never_asked("candidate", id),
             });
         };
         let asked = self.pending.remove(place);
         self.told += 1;
-        Ok(Settled { point, key, asked: Some(asked) })
+        Ok((Sample { point, rank, key }, Some(asked)))
     }
 
     /// Checks the invariants of a deserialized ledger.

@@ -8,59 +8,52 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// An optimizer inside another optimizer's state. It is saved as its own bytes. After deserialization it
 /// must be [opened](Nested::open) before use.
 #[derive(Debug)]
-pub(crate) struct Nested(NestedState);
-
-#[derive(Debug)]
-enum NestedState {
+pub(crate) enum Nested {
     Open(Box<dyn Optimizer>),
     Saved(Vec<u8>),
 }
 
 impl Nested {
-    pub(crate) fn new(optimizer: Box<dyn Optimizer>) -> Self {
-        Nested(NestedState::Open(optimizer))
-    }
-
     /// Restores the optimizer after deserialization. It must search this space.
     pub(crate) fn open(&mut self, space: &Space, depth: usize) -> Result<()> {
-        if let NestedState::Saved(bytes) = &self.0 {
+        if let Nested::Saved(bytes) = self {
             let optimizer = saved::load_nested(bytes, depth + 1)?;
             if optimizer.space() != space {
                 return Err(saved::unsound());
             }
-            self.0 = NestedState::Open(optimizer);
+            *self = Nested::Open(optimizer);
         }
         Ok(())
     }
 
     #[expect(clippy::panic, reason = "a restored state opens its nested optimizers")]
     pub(crate) fn optimizer(&self) -> &dyn Optimizer {
-        match &self.0 {
-            NestedState::Open(optimizer) => &**optimizer,
-            NestedState::Saved(_) => panic!("a nested optimizer was used before it was opened"),
+        match self {
+            Nested::Open(optimizer) => &**optimizer,
+            Nested::Saved(_) => panic!("a nested optimizer was used before it was opened"),
         }
     }
 
     #[expect(clippy::panic, reason = "a restored state opens its nested optimizers")]
     pub(crate) fn optimizer_mut(&mut self) -> &mut dyn Optimizer {
-        match &mut self.0 {
-            NestedState::Open(optimizer) => &mut **optimizer,
-            NestedState::Saved(_) => panic!("a nested optimizer was used before it was opened"),
+        match self {
+            Nested::Open(optimizer) => &mut **optimizer,
+            Nested::Saved(_) => panic!("a nested optimizer was used before it was opened"),
         }
     }
 }
 
 impl Serialize for Nested {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.0 {
-            NestedState::Open(optimizer) => optimizer.save().serialize(serializer),
-            NestedState::Saved(bytes) => bytes.serialize(serializer),
+        match self {
+            Nested::Open(optimizer) => optimizer.save().serialize(serializer),
+            Nested::Saved(bytes) => bytes.serialize(serializer),
         }
     }
 }
 
 impl<'de> Deserialize<'de> for Nested {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Vec::deserialize(deserializer).map(|bytes| Nested(NestedState::Saved(bytes)))
+        Vec::deserialize(deserializer).map(Nested::Saved)
     }
 }

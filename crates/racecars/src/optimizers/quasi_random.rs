@@ -12,7 +12,7 @@
 
 use super::ledger::Ledger;
 use super::settings::settings;
-use super::shell::{Proposal, Search, Setup, Tools};
+use super::shell::{Proposal, Search, Tools};
 use crate::error::Result;
 use crate::random::Random;
 use crate::space::Space;
@@ -37,12 +37,12 @@ pub(crate) struct QuasiRandomSearch {
     next: u64,
     /// Derived from the seed.
     #[serde(skip)]
-    sequence: HaltonSequence,
+    sequence: Vec<HaltonCoordinate>,
 }
 
 impl QuasiRandomSearch {
-    pub(super) fn new(_: Setup<'_>, random: &mut Random) -> Self {
-        QuasiRandomSearch { seed: random.bits(), next: 0, sequence: HaltonSequence::default() }
+    pub(super) fn new(random: &mut Random) -> Self {
+        QuasiRandomSearch { seed: random.bits(), next: 0, sequence: Vec::new() }
     }
 }
 
@@ -50,24 +50,24 @@ impl Search for QuasiRandomSearch {
     type Mark = ();
 
     fn prepare(&mut self, space: &Space, _: usize) -> Result<()> {
-        self.sequence = HaltonSequence::new(space.dimension(), self.seed);
+        self.sequence = halton_sequence(space.dimension(), self.seed);
         Ok(())
     }
 
     fn propose(&mut self, tools: &mut Tools<'_, ()>) -> Option<Proposal<()>> {
         let mut point = tools.buffer();
-        let unseen = tools.unseen(1, &mut point, |tools, _, point| {
+        let key = tools.unseen(1, &mut point, |tools, _, point| {
             for (i, x) in point.iter_mut().enumerate() {
                 let axis = tools.space.axis(i);
-                *x = match self.sequence.coordinates.get(i) {
+                *x = match self.sequence.get(i) {
                     Some(coordinate) => axis.at(coordinate.radical_inverse(self.next)),
                     None => axis.draw(tools.random),
                 };
             }
             self.next = self.next.wrapping_add(1);
-            Some((tools.space.key(point), ()))
+            tools.space.key(point)
         })?;
-        Some(Proposal { point, key: unseen.key, mark: () })
+        Some(Proposal { point, key, mark: () })
     }
 
     fn is_sound(&self, _: &Space, _: &Ledger<()>) -> Result<bool> {
@@ -75,12 +75,7 @@ impl Search for QuasiRandomSearch {
     }
 }
 
-/// The scrambled Halton sequence.
-#[derive(Debug, Default)]
-struct HaltonSequence {
-    coordinates: Vec<HaltonCoordinate>,
-}
-
+/// One coordinate of the scrambled Halton sequence.
 #[derive(Debug)]
 struct HaltonCoordinate {
     base: u64,
@@ -88,14 +83,11 @@ struct HaltonCoordinate {
     permutations: Vec<u8>,
 }
 
-impl HaltonSequence {
-    fn new(dimension: usize, seed: u64) -> Self {
-        let mut random = Random::new(seed);
-        let bases = primes().take(dimension.min(HALTON_COORDINATES));
-        HaltonSequence {
-            coordinates: bases.map(|base| HaltonCoordinate::new(base, &mut random)).collect(),
-        }
-    }
+/// The coordinates of the scrambled Halton sequence.
+fn halton_sequence(dimension: usize, seed: u64) -> Vec<HaltonCoordinate> {
+    let mut random = Random::new(seed);
+    let bases = primes().take(dimension.min(HALTON_COORDINATES));
+    bases.map(|base| HaltonCoordinate::new(base, &mut random)).collect()
 }
 
 impl HaltonCoordinate {
@@ -105,9 +97,7 @@ impl HaltonCoordinate {
         for _ in 0..digits {
             let first = permutations.len();
             permutations.extend(0..base);
-            for last in (1..usize::from(base)).rev() {
-                permutations.swap(first + last, first + random.index(last + 1));
-            }
+            random.shuffle(&mut permutations[first..]);
         }
         HaltonCoordinate { base: u64::from(base), permutations }
     }

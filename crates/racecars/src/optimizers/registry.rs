@@ -9,10 +9,10 @@ use super::quasi_random::{QuasiRandom, QuasiRandomSearch};
 use super::racos::{Classification, RaceCars, RacosSearch, Variant};
 use super::random_search::{RandomSearch, UniformSearch};
 use super::saved::MAX_NESTING;
-use super::settings::{GivenSetting, Parsed, Refusal, Setting, SettingValue, Settings};
+use super::settings::{Field, GivenSetting, Parsed, Refusal, Setting, SettingValue, Settings};
 use super::shell::{Setup, Shell};
 use super::zo_adam::{ZoAdam, ZoAdamSearch};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::portfolio::PortfolioSearch;
 use crate::portfolio::auto::{Auto, AutoRule};
 use crate::portfolio::polish::PolishSearch;
@@ -57,14 +57,14 @@ impl AcceptedSpaces {
             let n = space.dimension();
             return Some(format!("takes at most {max_dimension} coordinates, the space has {n}"));
         }
-        let is_refused = |start: &usize| match (coordinates, space.axis(*start)) {
+        let is_refused = |axis: Axis| match (coordinates, axis) {
             (AcceptedCoordinates::Any, _) | (_, Axis::Continuous { .. }) => false,
             (AcceptedCoordinates::Ordered, Axis::Unordered { last }) => last > 1.0,
             (AcceptedCoordinates::Ordered, _) => false,
             (AcceptedCoordinates::Continuous, _) => true,
         };
-        let mut starts = space.entries().iter().map(|entry| entry.range().start);
-        let name = space.coordinate_name(starts.find(is_refused)?);
+        let (refused, _) = space.axes().find(|(_, axis)| is_refused(*axis))?;
+        let name = space.coordinate_name(refused.start);
         Some(match coordinates {
             AcceptedCoordinates::Continuous => {
                 format!("takes continuous coordinates, and `{name}` is discrete")
@@ -157,10 +157,8 @@ macro_rules! registry {
                         Algorithm::$variant(settings) => {
                             let new: fn(&$settings, Setup<'_>, &mut Random) -> Result<$search> =
                                 $new;
-                            let make = |setup: Setup<'_>, random: &mut Random| {
-                                new(settings, setup, random)
-                            };
-                            Ok(Box::new(Shell::<$search>::new($name, setup, make)?))
+                            let make = |random: &mut Random| new(settings, setup, random);
+                            Ok(Box::new(Shell::new($name, setup, make)?))
                         }
                     )*
                 }
@@ -233,10 +231,10 @@ registry! {
         |settings, setup, _| EmbeddingSearch::new(settings, setup);
     /// A custom portfolio: algorithms run one after the other, each from the best point known.
     relay, Relay(Relay), "relay", AcceptedSpaces::ANY, PortfolioSearch<RelayRule>,
-        |settings, setup, random| RelayRule::portfolio(settings, setup, random);
+        |settings, setup, _| RelayRule::portfolio(settings, setup);
     /// Quasi-random search: a scrambled Halton sequence.
     quasi_random, QuasiRandom(QuasiRandom), "quasi-random", AcceptedSpaces::ANY, QuasiRandomSearch,
-        |_, setup, random| Ok(QuasiRandomSearch::new(setup, random));
+        |_, _, random| Ok(QuasiRandomSearch::new(random));
     /// Random search: uniform sampling.
     random, Random(RandomSearch), "random", AcceptedSpaces::ANY, UniformSearch,
         |_, _, _| Ok(UniformSearch);
@@ -250,12 +248,16 @@ impl Algorithm {
 
     /// The settings.
     pub fn settings(&self) -> Vec<Setting> {
-        self.settings_by_name().list()
+        let fields = self.settings_by_name().fields().into_iter();
+        fields.map(|Field { name, about, .. }| Setting { name, about }).collect()
     }
 
     /// The settings that differ from their defaults.
     pub fn given(&self) -> Vec<GivenSetting> {
-        self.settings_by_name().given()
+        let fields = self.settings_by_name().fields().into_iter();
+        fields
+            .filter_map(|Field { name, given, .. }| Some(GivenSetting { name, text: given? }))
+            .collect()
     }
 
     /// Sets one of [`Algorithm::settings`] from text, as on the command line and in study files.
@@ -279,13 +281,13 @@ impl Algorithm {
     pub fn set(&mut self, setting: &str, text: &str) -> Result<()> {
         let name = self.name();
         self.settings_by_name_mut().set(setting, text.trim()).map_err(|refusal| match refusal {
-            Refusal::Expected { what, cause: None } => {
-                Error::setting(format!("setting `{setting}` of {name} is `{text}`, not {what}"))
+            Refusal::Expected { what, cause } => {
+                let message = format!("setting `{setting}` of {name} is `{text}`, not {what}");
+                match cause {
+                    None => Error::setting(message),
+                    Some(cause) => Error::setting(format!("{message}: {cause}")).caused_by(cause),
+                }
             }
-            Refusal::Expected { what, cause: Some(cause) } => Error::setting(format!(
-                "setting `{setting}` of {name} is `{text}`, not {what}: {cause}"
-            ))
-            .caused_by(cause),
             Refusal::Unknown => {
                 let names: Vec<&str> = self.settings().iter().map(|setting| setting.name).collect();
                 let allowed = match names.len() {
@@ -359,11 +361,8 @@ impl Algorithm {
         seed: u64,
     ) -> Result<Box<dyn Optimizer>> {
         self.takes(space)?;
-        if self.nesting() > MAX_NESTING {
-            return Err(Error::setting(format!(
-                "{self} nests optimizers more than {MAX_NESTING} deep"
-            )));
-        }
+        let is_shallow = self.nesting() <= MAX_NESTING;
+        ensure!(is_shallow, setting, "{self} nests optimizers more than {MAX_NESTING} deep");
         self.build(Setup { space, budget, seed })
     }
 }

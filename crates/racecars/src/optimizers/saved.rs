@@ -2,7 +2,7 @@
 //! name, the space (as JSON) and the state (as postcard).
 
 use super::{Optimizer, registry};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::space::Space;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -21,14 +21,6 @@ pub(super) const MAX_NESTING: usize = 4;
 struct Preamble {
     algorithm: String,
     space: String,
-}
-
-impl Preamble {
-    fn space(&self) -> Result<Space> {
-        serde_json::from_str(&self.space).map_err(|error| {
-            Error::saved(format!("the saved space is damaged: {error}")).caused_by(error)
-        })
-    }
 }
 
 /// Restores an optimizer from the bytes of [`Optimizer::save`].
@@ -57,7 +49,10 @@ pub(crate) fn load_nested(bytes: &[u8], depth: usize) -> Result<Box<dyn Optimize
         return Err(unsound());
     }
     let (preamble, state) = open(bytes)?;
-    let restored = registry::restore(&preamble.algorithm, preamble.space()?, state, depth);
+    let space = serde_json::from_str(&preamble.space).map_err(|error| {
+        Error::saved(format!("the saved space is damaged: {error}")).caused_by(error)
+    })?;
+    let restored = registry::restore(&preamble.algorithm, space, state, depth);
     restored.map_err(|error| match error.kind() {
         ErrorKind::Saved => error,
         _ => Error::saved(format!("the saved optimizer is damaged: {error}")).caused_by(error),
@@ -80,23 +75,20 @@ pub(super) fn save(algorithm: &str, space: &Space, state: &impl Serialize) -> Ve
 }
 
 fn open(bytes: &[u8]) -> Result<(Preamble, &[u8])> {
-    if !bytes.starts_with(MAGIC) {
-        let message = "not a saved racecars optimizer: the bytes do not begin with RACECARS";
-        return Err(Error::saved(message));
-    }
+    ensure!(
+        bytes.starts_with(MAGIC),
+        saved,
+        "not a saved racecars optimizer: the bytes do not begin with RACECARS"
+    );
     let Some((header, payload)) = bytes.split_at_checked(HEADER_BYTES) else {
         return Err(Error::saved("the saved optimizer is truncated within its header"));
     };
     let version = u16::from_le_bytes([header[8], header[9]]);
-    if version != VERSION {
-        return Err(Error::saved(format!(
-            "saved in format {version}; this version reads format {VERSION}"
-        )));
-    }
+    let is_read = version == VERSION;
+    ensure!(is_read, saved, "saved in format {version}; this version reads format {VERSION}");
     let checksum = u32::from_le_bytes([header[10], header[11], header[12], header[13]]);
-    if checksum != crc32fast::hash(payload) {
-        return Err(Error::saved("the saved optimizer is damaged: its checksum does not match"));
-    }
+    let is_whole = checksum == crc32fast::hash(payload);
+    ensure!(is_whole, saved, "the saved optimizer is damaged: its checksum does not match");
     postcard::take_from_bytes(payload).map_err(undecodable)
 }
 

@@ -2,6 +2,7 @@
 //! line, in study files and in Python, and its text form.
 
 use crate::error::Error;
+use std::fmt;
 
 /// A setting of an algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,13 +35,18 @@ pub(crate) enum Refusal {
 
 /// The settings of an algorithm, by name.
 pub(crate) trait Settings {
-    fn list(&self) -> Vec<Setting>;
+    fn fields(&self) -> Vec<Field>;
 
     /// Sets one from text.
     fn set(&mut self, name: &str, text: &str) -> Result<(), Refusal>;
+}
 
-    /// Those that differ from their defaults.
-    fn given(&self) -> Vec<GivenSetting>;
+/// A [`Setting`] with its value.
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// The text of the value, if it differs from the default.
+    pub(crate) given: Option<String>,
 }
 
 /// A parsed setting. The error says why the text is not of the expected form, if there is more to say
@@ -48,13 +54,15 @@ pub(crate) trait Settings {
 pub(crate) type Parsed<T> = Result<T, Option<Error>>;
 
 /// A type of settings, with its text form.
-pub(crate) trait SettingValue: Sized + PartialEq + Default {
+pub(crate) trait SettingValue: Sized + fmt::Debug + PartialEq + Default {
     /// The expected form, for error messages.
     fn expected() -> String;
 
     fn parse(text: &str) -> Parsed<Self>;
 
-    fn text(&self) -> String;
+    fn text(&self) -> String {
+        format!("{self:?}")
+    }
 }
 
 impl SettingValue for bool {
@@ -66,10 +74,6 @@ impl SettingValue for bool {
         // Python capitalizes them.
         text.to_ascii_lowercase().parse().map_err(|_| None)
     }
-
-    fn text(&self) -> String {
-        self.to_string()
-    }
 }
 
 impl SettingValue for usize {
@@ -80,10 +84,6 @@ impl SettingValue for usize {
     fn parse(text: &str) -> Parsed<Self> {
         text.parse().map_err(|_| None)
     }
-
-    fn text(&self) -> String {
-        self.to_string()
-    }
 }
 
 impl SettingValue for f64 {
@@ -93,10 +93,6 @@ impl SettingValue for f64 {
 
     fn parse(text: &str) -> Parsed<Self> {
         text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or(None)
-    }
-
-    fn text(&self) -> String {
-        format!("{self:?}")
     }
 }
 
@@ -182,14 +178,19 @@ macro_rules! settings {
         }
 
         impl $crate::optimizers::settings::Settings for $name {
-            #[allow(unused_mut, clippy::vec_init_then_push, reason = "some have none")]
-            fn list(&self) -> Vec<$crate::optimizers::settings::Setting> {
+            #[allow(unused_mut, unused_variables, unused_imports, reason = "some have none")]
+            #[allow(clippy::vec_init_then_push, reason = "others have several")]
+            fn fields(&self) -> Vec<$crate::optimizers::settings::Field> {
+                use $crate::optimizers::settings::{Field, SettingValue};
                 let mut all = Vec::new();
-                $( all.extend($crate::optimizers::settings::Settings::list(&self.$part)); )?
+                let default = <$name>::default();
+                $( all.extend($crate::optimizers::settings::Settings::fields(&self.$part)); )?
                 $(
-                    all.push($crate::optimizers::settings::Setting {
+                    let is_given = self.$field != default.$field;
+                    all.push(Field {
                         name: stringify!($field),
                         about: concat!($($about),*).trim_ascii_start(),
+                        given: is_given.then(|| SettingValue::text(&self.$field)),
                     });
                 )*
                 all
@@ -215,21 +216,6 @@ macro_rules! settings {
                 $( return $crate::optimizers::settings::Settings::set(&mut self.$part, name, text); )?
                 #[allow(unreachable_code, reason = "if another struct is included")]
                 Err(Refusal::Unknown)
-            }
-
-            #[allow(unused_mut, unused_variables, unused_imports, reason = "some have none")]
-            fn given(&self) -> Vec<$crate::optimizers::settings::GivenSetting> {
-                use $crate::optimizers::settings::{GivenSetting, SettingValue};
-                let mut all = Vec::new();
-                let default = <$name>::default();
-                $( all.extend($crate::optimizers::settings::Settings::given(&self.$part)); )?
-                $(
-                    if self.$field != default.$field {
-                        let (name, text) = (stringify!($field), SettingValue::text(&self.$field));
-                        all.push(GivenSetting { name, text });
-                    }
-                )*
-                all
             }
         }
     };
@@ -327,11 +313,17 @@ mod tests {
     #[test]
     fn settings_are_set_and_listed_by_name() {
         let mut whole = WholeSettings::default();
-        let listed: Vec<_> = whole.list().into_iter().map(|s| (s.name, s.about)).collect();
-        let expected =
-            [("count", "How many."), ("range", "How wide, at first."), ("is", "Whether.")];
+        let listed: Vec<_> = whole
+            .fields()
+            .into_iter()
+            .map(|field| (field.name, field.about, field.given))
+            .collect();
+        let expected = [
+            ("count", "How many.", None),
+            ("range", "How wide, at first.", None),
+            ("is", "Whether.", None),
+        ];
         assert_eq!(listed, expected);
-        assert_eq!(whole.given(), []);
         for (name, text) in [("count", "4"), ("range", "[0.5,1]"), ("is", "True")] {
             assert_eq!(whole.set(name, text), Ok(()));
         }
@@ -340,8 +332,8 @@ mod tests {
             .range((0.5, 1.0))
             .is(true);
         assert_eq!(whole, built);
-        for GivenSetting { name, text } in whole.given() {
-            assert_eq!(WholeSettings::default().set(name, &text), Ok(()));
+        for Field { name, given, .. } in whole.fields() {
+            assert_eq!(WholeSettings::default().set(name, &given.unwrap()), Ok(()));
         }
         assert_eq!(whole.set("count", "null"), Ok(()));
         assert_eq!(whole.part.count, None);

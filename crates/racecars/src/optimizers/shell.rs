@@ -3,7 +3,7 @@
 //! and learns from their outcomes.
 
 use super::incumbent::Incumbent;
-use super::ledger::{Ledger, PendingCandidate, Settled};
+use super::ledger::{Ledger, PendingCandidate};
 use super::saved;
 use super::{Best, Candidate, Optimizer, Portfolio, ShrunkRegion};
 use crate::error::Result;
@@ -11,8 +11,8 @@ use crate::outcome::Rank;
 use crate::random::Random;
 use crate::sample::Sample;
 use crate::space::Space;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What an algorithm is constructed for.
@@ -132,33 +132,35 @@ impl<M> Tools<'_, M> {
         self.ledger.draw(self.space, self.random, point)
     }
 
-    /// Calls `write` up to `tries` times, until it writes a point that was not seen before. Returns the
-    /// key and the data of that point. After that it falls back to an unseen uniform draw, without data.
-    /// `write` gets the index of the attempt, and gives up by returning `None`. In continuous spaces
-    /// there is one attempt.
+    /// Calls `write` up to `tries` times, with the index of the attempt, until it writes a point that was
+    /// not seen before, and returns that point's key. In continuous spaces there is one attempt.
     #[inline]
-    pub(crate) fn unseen<T>(
+    pub(crate) fn try_unseen(
         &mut self,
         tries: usize,
         point: &mut [f64],
-        mut write: impl FnMut(&mut Self, usize, &mut [f64]) -> Option<(u64, T)>,
-    ) -> Option<UnseenPoint<T>> {
+        mut write: impl FnMut(&mut Self, usize, &mut [f64]) -> u64,
+    ) -> Option<u64> {
         let tries = if self.space.can_repeat() { tries } else { 1 };
         for attempt in 0..tries {
-            let Some((key, data)) = write(self, attempt, point) else { break };
+            let key = write(self, attempt, point);
             if !self.ledger.has_seen(key) {
-                return Some(UnseenPoint { key, data: Some(data) });
+                return Some(key);
             }
         }
-        Some(UnseenPoint { key: self.draw(point)?, data: None })
+        None
     }
-}
 
-/// The result of [`Tools::unseen`].
-pub(crate) struct UnseenPoint<T> {
-    pub(crate) key: u64,
-    /// `None` for a uniform draw.
-    pub(crate) data: Option<T>,
+    /// Like [`Tools::try_unseen`], and after the last attempt an unseen uniform draw.
+    #[inline]
+    pub(crate) fn unseen(
+        &mut self,
+        tries: usize,
+        point: &mut [f64],
+        write: impl FnMut(&mut Self, usize, &mut [f64]) -> u64,
+    ) -> Option<u64> {
+        self.try_unseen(tries, point, write).or_else(|| self.draw(point))
+    }
 }
 
 /// Buffers of told points, for reuse.
@@ -197,23 +199,7 @@ pub struct Shell<S: Search> {
 }
 
 /// The state that is saved.
-#[derive(Serialize)]
-struct SavedStateRef<'a, S: Search> {
-    random: &'a Random,
-    ledger: &'a Ledger<S::Mark>,
-    best: &'a Incumbent,
-    search: &'a S,
-}
-
-/// The state that is restored: the fields of [`SavedStateRef`].
-#[derive(Deserialize)]
-#[serde(bound = "")]
-struct SavedState<S: Search> {
-    random: Random,
-    ledger: Ledger<S::Mark>,
-    best: Incumbent,
-    search: S,
-}
+type SavedState<S> = (Random, Ledger<<S as Search>::Mark>, Incumbent, S);
 
 #[allow(private_bounds, reason = "algorithms are internal")]
 impl<S: Search> Shell<S> {
@@ -221,10 +207,10 @@ impl<S: Search> Shell<S> {
     pub(crate) fn new(
         name: &'static str,
         setup: Setup<'_>,
-        make: impl FnOnce(Setup<'_>, &mut Random) -> Result<S>,
+        make: impl FnOnce(&mut Random) -> Result<S>,
     ) -> Result<Self> {
         let mut random = Random::new(setup.seed);
-        let mut search = make(setup, &mut random)?;
+        let mut search = make(&mut random)?;
         search.prepare(setup.space, 0)?;
         Ok(Shell {
             name,
@@ -244,7 +230,7 @@ impl<S: Search> Shell<S> {
         bytes: &[u8],
         depth: usize,
     ) -> Result<Self> {
-        let SavedState::<S> { random, ledger, best, mut search } = saved::read(bytes)?;
+        let (random, ledger, best, mut search): SavedState<S> = saved::read(bytes)?;
         let is_sound = random.is_alive()
             && ledger.is_sound(&space)
             && best.is_sound(&space)
@@ -308,13 +294,12 @@ impl<S: Search> Optimizer for Shell<S> {
     }
 
     fn tell_rank(&mut self, candidate: Candidate, rank: Rank) -> Result<()> {
-        let Settled { point, key, asked } = self.ledger.settle(&self.space, candidate)?;
-        let sample = Sample { point, rank, key };
+        let (sample, asked) = self.ledger.settle(&self.space, candidate, rank)?;
         let is_best = !S::KEEPS_BEST && self.best.is_beaten_by(rank);
         if is_best {
-            self.best.replace(&sample.point, rank, key);
+            self.best.replace(&sample.point, rank, sample.key);
             debug_assert!(
-                !self.space.can_repeat() || key == self.space.key(&sample.point),
+                !self.space.can_repeat() || sample.key == self.space.key(&sample.point),
                 "{}: the best has the key of its point",
                 self.name
             );
@@ -378,6 +363,7 @@ impl<S: Search> Optimizer for Shell<S> {
 
     fn save(&self) -> Vec<u8> {
         let Shell { random, ledger, best, search, .. } = self;
-        saved::save(self.name, &self.space, &SavedStateRef { random, ledger, best, search })
+        // By reference, the fields of `SavedState`.
+        saved::save(self.name, &self.space, &(random, ledger, best, search))
     }
 }

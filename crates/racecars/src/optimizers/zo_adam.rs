@@ -27,12 +27,11 @@ use super::ledger::Ledger;
 use super::saved::ID_HEADROOM;
 use super::settings::settings;
 use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
-use crate::error::{Error, Result};
+use crate::error::{Result, ensure};
 use crate::random::Random;
 use crate::sample::Sample;
 use crate::space::{Interval, Space};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 settings! {
     /// Settings of ZO-Adam. Settings that are not given are derived.
@@ -83,7 +82,7 @@ pub(crate) struct ZoAdamSearch {
 }
 
 /// The gradient estimate of the current step.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Estimate {
     /// The number of earlier estimates. Not every estimate results in a step.
     number: u64,
@@ -115,17 +114,11 @@ pub(crate) struct Query {
     is_iterate: bool,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Scratch {
     gradient: Vec<f64>,
     /// A perturbed point, scaled to axes of length 1.
     scaled: Vec<f64>,
-}
-
-impl fmt::Debug for Scratch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scratch").finish_non_exhaustive()
-    }
 }
 
 impl ZoAdam {
@@ -153,19 +146,12 @@ impl Resolved {
     fn check(&self) -> Result<()> {
         let Resolved { learning_rate, smoothing, directions, beta1, beta2, .. } = *self;
         for (name, x) in [("learning rate alpha", learning_rate), ("smoothing mu", smoothing)] {
-            if !(1e-9..=1e6).contains(&x) {
-                return Err(Error::setting(format!("{name} = {x} is not from 1e-9 to 1e6")));
-            }
+            ensure!((1e-9..=1e6).contains(&x), setting, "{name} = {x} is not from 1e-9 to 1e6");
         }
-        if !(1..=1_000_000).contains(&directions) {
-            return Err(Error::setting(format!(
-                "directions q = {directions} is not from 1 to 1000000"
-            )));
-        }
+        let is_possible = (1..=1_000_000).contains(&directions);
+        ensure!(is_possible, setting, "directions q = {directions} is not from 1 to 1000000");
         for (name, x) in [("beta1", beta1), ("beta2", beta2)] {
-            if !(0.0..1.0).contains(&x) {
-                return Err(Error::setting(format!("{name} = {x} is not from 0 to below 1")));
-            }
+            ensure!((0.0..1.0).contains(&x), setting, "{name} = {x} is not from 0 to below 1");
         }
         Ok(())
     }
@@ -204,14 +190,7 @@ impl ZoAdamSearch {
             square: vec![0.0; n],
             max_square: vec![0.0; n],
             steps: 0,
-            estimate: Estimate {
-                number: 0,
-                smoothing: settings.smoothing_at(0, 0),
-                asked: 0,
-                value: None,
-                perturbed: Vec::new(),
-                failed: 0,
-            },
+            estimate: Estimate { smoothing: settings.smoothing_at(0, 0), ..Estimate::default() },
             settings,
             scratch: Scratch::default(),
         })
@@ -332,9 +311,8 @@ impl ZoAdamSearch {
 
 /// Scales a point to axes of length 1.
 fn scale_down(space: &Space, point: &[f64], scaled: &mut [f64]) {
-    for entry in space.entries() {
-        let range = entry.range();
-        let Interval { low, high } = space.axis(range.start).extent();
+    for (range, axis) in space.axes() {
+        let Interval { low, high } = axis.extent();
         // The logarithms of a narrow range may round to a single number.
         let length = if high > low { high - low } else { 1.0 };
         for (x, scaled) in point[range.clone()].iter().zip(&mut scaled[range]) {
@@ -345,9 +323,7 @@ fn scale_down(space: &Space, point: &[f64], scaled: &mut [f64]) {
 
 /// The inverse of [`scale_down`], in place.
 fn scale_up(space: &Space, point: &mut [f64]) {
-    for entry in space.entries() {
-        let range = entry.range();
-        let axis = space.axis(range.start);
+    for (range, axis) in space.axes() {
         point[range].iter_mut().for_each(|x| *x = axis.at(*x));
     }
 }
@@ -430,9 +406,7 @@ mod tests {
 
     fn run(space: &Space, budget: u64, seed: u64) -> Shell<ZoAdamSearch> {
         let setup = Setup { space, budget: Some(budget), seed };
-        let make = |setup: Setup<'_>, random: &mut Random| {
-            ZoAdamSearch::new(&ZoAdam::default(), setup, random)
-        };
+        let make = |random: &mut Random| ZoAdamSearch::new(&ZoAdam::default(), setup, random);
         Shell::new("zo-adam", setup, make).unwrap()
     }
 

@@ -112,7 +112,7 @@ struct Member {
 }
 
 /// The members, the active one, and the best point.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Team {
     budget: Option<u64>,
     members: Vec<Member>,
@@ -137,21 +137,6 @@ struct EarlyPoint {
 }
 
 impl Team {
-    pub(crate) fn new(budget: Option<u64>) -> Self {
-        Team {
-            budget,
-            members: Vec::new(),
-            activated: Vec::new(),
-            best: Incumbent::default(),
-            referee: None,
-            early: Vec::new(),
-            has_known: false,
-            survey: Account::default(),
-            reevaluations: Account::default(),
-            decisions: Vec::new(),
-        }
-    }
-
     /// Whether a member is active yet.
     fn has_active_member(&self) -> bool {
         !self.activated.is_empty()
@@ -168,7 +153,7 @@ impl Team {
             optimizer.mark_seen(&tools.ledger.seen_keys());
         }
         let account = Account::default();
-        self.members.push(Member { nested: Nested::new(optimizer), follows_best, account });
+        self.members.push(Member { nested: Nested::Open(optimizer), follows_best, account });
         self.members.len() - 1
     }
 
@@ -378,7 +363,7 @@ pub(crate) struct PortfolioSearch<R: Rule> {
 
 impl<R: Rule> PortfolioSearch<R> {
     pub(crate) fn new(rule: R, budget: Option<u64>) -> Self {
-        PortfolioSearch { rule, team: Team::new(budget) }
+        PortfolioSearch { rule, team: Team { budget, ..Team::default() } }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::optimizers::ledger::Ledger;
 use crate::optimizers::saved::ID_HEADROOM;
 use crate::optimizers::shell::{Evaluated, Proposal, Search, Tools};
 use crate::random::Random;
-use crate::space::{Axis, Space};
+use crate::space::{Interval, Space};
 use serde::{Deserialize, Serialize};
 
 /// A member of portfolios, which tell it every new best point. Unlike other algorithms it may have nothing
@@ -154,16 +154,12 @@ impl PolishSearch {
                     break;
                 }
                 self.order = (0..n).collect();
-                for last in (1..n).rev() {
-                    self.order.swap(last, random.index(last + 1));
-                }
+                random.shuffle(&mut self.order);
             }
             let Some(index) = self.order.pop() else { break };
             let (base, step) = (best[index], self.steps[index]);
-            let at = match space.axis(index) {
-                Axis::Continuous { low, high } => [(base - step).max(low), (base + step).min(high)],
-                _ => [base; 2],
-            };
+            let Interval { low, high } = space.axis(index).extent();
+            let at = [(base - step).max(low), (base + step).min(high)];
             stencils.push(Stencil { index, at, values: [None; 2] });
         }
         self.idle += stencils.len();
@@ -197,36 +193,6 @@ impl PolishSearch {
             }
         }
     }
-
-    /// Checks the invariants of a deserialized state.
-    fn is_consistent(&self, space: &Space) -> bool {
-        let n = space.dimension();
-        let is_stencil = |stencil: &Stencil, base: &[f64]| {
-            let values = stencil.values.iter().flatten();
-            stencil.index < n
-                && stencil.at.iter().all(|&at| space.axis(stencil.index).contains(at))
-                && (values.clone().count() == 0 || values.clone().all(|value| !value.is_nan()))
-                && base.len() == n
-        };
-        let is_round = |round: &Round| {
-            space.check(&round.base).is_ok()
-                && round.value.is_finite()
-                && !round.best_side.is_nan()
-                && (1..=n).contains(&round.stencils.len())
-                && round.stencils.iter().all(|stencil| is_stencil(stencil, &round.base))
-                && round.told <= round.asked
-                && round.asked <= 2 * round.stencils.len()
-        };
-        self.steps.len() == n
-            && self.steps.iter().all(|step| *step >= 0.0 && step.is_finite())
-            && (1..=n).contains(&self.block)
-            && self.order.len() <= n
-            && self.order.iter().all(|&index| index < n)
-            && self.idle <= 3 * n
-            && !self.best.is_nan()
-            && self.number < ID_HEADROOM
-            && self.round.as_ref().is_none_or(is_round)
-    }
 }
 
 impl Search for PolishSearch {
@@ -256,7 +222,30 @@ impl Search for PolishSearch {
     }
 
     fn is_sound(&self, space: &Space, _: &Ledger<Probe>) -> Result<bool> {
-        Ok(self.is_consistent(space))
+        let n = space.dimension();
+        let is_stencil = |stencil: &Stencil| {
+            stencil.index < n
+                && stencil.at.iter().all(|&at| space.axis(stencil.index).contains(at))
+                && stencil.values.iter().flatten().all(|value| !value.is_nan())
+        };
+        let is_round = |round: &Round| {
+            space.check(&round.base).is_ok()
+                && round.value.is_finite()
+                && !round.best_side.is_nan()
+                && (1..=n).contains(&round.stencils.len())
+                && round.stencils.iter().all(is_stencil)
+                && round.told <= round.asked
+                && round.asked <= 2 * round.stencils.len()
+        };
+        Ok(self.steps.len() == n
+            && self.steps.iter().all(|step| *step >= 0.0 && step.is_finite())
+            && (1..=n).contains(&self.block)
+            && self.order.len() <= n
+            && self.order.iter().all(|&index| index < n)
+            && self.idle <= 3 * n
+            && !self.best.is_nan()
+            && self.number < ID_HEADROOM
+            && self.round.as_ref().is_none_or(is_round))
     }
 }
 
@@ -316,7 +305,7 @@ mod tests {
             space.check(&point).unwrap();
             let new = objective(&point);
             polish.tell(probe, new);
-            assert!(polish.is_consistent(&space));
+            assert_eq!(polish.is_sound(&space, &Ledger::default()), Ok(true));
             if new < value {
                 value = new;
                 best.copy_from_slice(&point);

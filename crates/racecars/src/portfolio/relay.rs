@@ -2,11 +2,10 @@
 
 use super::referee::Referee;
 use super::{Origin, PortfolioSearch, Rule, Team};
-use crate::error::{Error, Result};
+use crate::error::{Result, ensure};
 use crate::optimizers::Algorithm;
 use crate::optimizers::settings::{Parsed, SettingValue, settings};
 use crate::optimizers::shell::{Setup, Tools};
-use crate::random::Random;
 use crate::space::Space;
 use serde::{Deserialize, Serialize};
 
@@ -104,7 +103,6 @@ impl RelayRule {
     pub(crate) fn portfolio(
         settings: &Relay,
         setup: Setup<'_>,
-        _: &mut Random,
     ) -> Result<PortfolioSearch<RelayRule>> {
         let mut legs = settings.legs.0.clone();
         if legs.is_empty() {
@@ -113,12 +111,12 @@ impl RelayRule {
         }
         let whole: f64 = legs.iter().map(|leg| leg.share).sum();
         let is_share = |share: f64| share > 0.0 && share.is_finite();
-        if !(legs.iter().all(|leg| is_share(leg.share)) && whole.is_finite()) {
-            return Err(Error::setting(format!(
-                "shares {} of relay are not all above 0 and finite",
-                settings.legs.text()
-            )));
-        }
+        ensure!(
+            legs.iter().all(|leg| is_share(leg.share)) && whole.is_finite(),
+            setting,
+            "shares {} of relay are not all above 0 and finite",
+            settings.legs.text()
+        );
         let Setup { space, budget, .. } = setup;
         let horizon = budget.unwrap_or(100 * space.dimension() as u64).max(1) as f64;
         let (mut share_so_far, mut planned) = (0.0, Vec::new());

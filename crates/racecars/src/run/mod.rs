@@ -12,7 +12,7 @@ pub use observe::{Cancel, Flow, Progress};
 pub use parallel::Workers;
 pub use solution::Solution;
 
-use crate::error::{Error, Result};
+use crate::error::{Result, ensure};
 use crate::optimizers::{Algorithm, Optimizer};
 use crate::outcome::{Direction, Outcome};
 use crate::session::{Next, Order, Session, StopReason, StopRules};
@@ -215,12 +215,11 @@ impl<'o> Run<'o> {
     fn open(self, order: Order) -> Result<Driver<'o>> {
         let rules = self.rules.limited(self.space.dimension());
         let optimizer = match self.optimizer {
-            Some(optimizer) if *optimizer.space() != self.space => {
-                return Err(Error::setting(
-                    "the optimizer to continue with searches another space",
-                ));
+            Some(optimizer) => {
+                let fits = *optimizer.space() == self.space;
+                ensure!(fits, setting, "the optimizer to continue with searches another space");
+                optimizer
             }
-            Some(optimizer) => optimizer,
             None => {
                 let budget = rules.planned(self.starts.len());
                 self.algorithm.optimizer(&self.space, budget, self.seed)?
@@ -297,8 +296,7 @@ impl Driver<'_> {
     fn close(self) -> Solution {
         // A run ends with the session, which then has its reason.
         let stop = self.session.stop_reason().unwrap_or(StopReason::WorkersLost);
-        let elapsed = self.started.elapsed();
-        Solution::new(self.session, stop, elapsed)
+        Solution { stop, elapsed: self.started.elapsed(), session: self.session }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Evaluation on threads: one thread keeps the session, the others evaluate.
 
 use super::{Driver, evaluate};
-use crate::error::{Error, Result};
+use crate::error::{Result, ensure};
 use crate::outcome::Outcome;
 use crate::session::{Next, Order, Trial};
 use crate::space::Point;
@@ -63,10 +63,8 @@ impl Workers {
                 (Order::InOrder { lookahead: lookahead as u64 }, threads.min(lookahead.max(1)))
             }
         };
-        match threads {
-            0 => Err(Error::setting("0 worker threads; at least 1 is needed")),
-            _ => Ok((order, threads)),
-        }
+        ensure!(threads > 0, setting, "0 worker threads; at least 1 is needed");
+        Ok((order, threads))
     }
 }
 

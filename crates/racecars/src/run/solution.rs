@@ -8,16 +8,12 @@ use std::time::Duration;
 
 /// The result of a run: the best point, what it cost, and why the run stopped.
 pub struct Solution {
-    session: Session,
-    stop: StopReason,
-    elapsed: Duration,
+    pub(super) session: Session,
+    pub(super) stop: StopReason,
+    pub(super) elapsed: Duration,
 }
 
 impl Solution {
-    pub(super) fn new(session: Session, stop: StopReason, elapsed: Duration) -> Self {
-        Solution { session, stop, elapsed }
-    }
-
     /// The best value, `None` if no evaluation gave one. Where the objective is known to be noisy, a
     /// mean: see [`Solution::best_evaluations`].
     pub fn value(&self) -> Option<f64> {

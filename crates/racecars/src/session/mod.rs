@@ -10,7 +10,7 @@ mod stop;
 pub use history::History;
 pub use stop::{StopReason, StopRules};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::optimizers::{Best, Candidate, Optimizer, Portfolio};
 use crate::outcome::{Direction, Outcome, Rank};
 use crate::space::{Point, Space};
@@ -193,9 +193,8 @@ impl Session {
 
     /// Sets the order of tells. Only before the first trial.
     pub fn set_order(&mut self, order: Order) -> Result<()> {
-        if order == (Order::InOrder { lookahead: 0 }) {
-            return Err(Error::setting("the lookahead is 0; it must be at least 1"));
-        }
+        let has_lookahead = order != Order::InOrder { lookahead: 0 };
+        ensure!(has_lookahead, setting, "the lookahead is 0; it must be at least 1");
         self.check_unstarted("the order of tells is set")?;
         self.order = order;
         Ok(())
@@ -256,13 +255,9 @@ impl Session {
     }
 
     fn check_unstarted(&self, what: &str) -> Result<()> {
-        if self.asked == 0 {
-            return Ok(());
-        }
-        Err(Error::setting(format!(
-            "{what} before the first trial; {} have been asked",
-            self.asked
-        )))
+        let asked = self.asked;
+        ensure!(asked == 0, setting, "{what} before the first trial; {asked} have been asked");
+        Ok(())
     }
 
     /// Announce each outcome that is told to the optimizer by [`Next::Told`], at the cost of a copy of
@@ -280,19 +275,16 @@ impl Session {
     #[inline]
     pub fn next(&mut self, elapsed: Duration) -> Result<Next> {
         loop {
-            if self.order == Order::AsTheyCome && !self.incoming.is_empty() && self.learn_next()? {
-                if self.latest.is_some() {
-                    return Ok(Next::Told);
+            // As they come, outcomes are told before anything else is asked.
+            if self.order != Order::AsTheyCome || self.incoming.is_empty() {
+                if self.rules.time.is_some_and(|limit| elapsed >= limit) {
+                    self.stop(StopReason::Time);
                 }
-                continue;
-            }
-            if self.stop.is_none() && self.rules.time.is_some_and(|limit| elapsed >= limit) {
-                self.stop = Some(StopReason::Time);
-            }
-            if self.may_ask() {
-                match self.ask() {
-                    Some(trial) => return Ok(Next::Evaluate(trial)),
-                    None => self.stop(StopReason::Exhausted),
+                if self.may_ask() {
+                    match self.ask() {
+                        Some(trial) => return Ok(Next::Evaluate(trial)),
+                        None => self.stop(StopReason::Exhausted),
+                    }
                 }
             }
             if !self.learn_next()? {
@@ -315,10 +307,10 @@ impl Session {
     pub fn tell(&mut self, trial: Trial, outcome: impl Into<Outcome>) -> Result<()> {
         let outcome = outcome.into().checked();
         if trial.number >= self.asked {
-            return Err(never_asked(trial.number));
+            return Err(Error::never_asked("trial", trial.number));
         }
         if self.out == 0 {
-            return Err(told_before(trial.number));
+            return Err(Error::told_before("trial", trial.number));
         }
         if self.order == Order::AsTheyCome && self.latest.is_none() {
             self.out -= 1;
@@ -333,12 +325,12 @@ impl Session {
             self.incoming.push_back(Some((trial, outcome)));
         } else {
             let slot = trial.number.checked_sub(self.counts.evaluations);
-            let slot = slot.ok_or_else(|| told_before(trial.number))? as usize;
+            let slot = slot.ok_or_else(|| Error::told_before("trial", trial.number))? as usize;
             if self.incoming.len() <= slot {
                 self.incoming.resize_with(slot + 1, || None);
             }
             if self.incoming[slot].is_some() {
-                return Err(told_before(trial.number));
+                return Err(Error::told_before("trial", trial.number));
             }
             self.incoming[slot] = Some((trial, outcome));
         }
@@ -619,16 +611,6 @@ impl Session {
     pub fn into_optimizer(self) -> Box<dyn Optimizer> {
         self.optimizer
     }
-}
-
-#[cold]
-fn never_asked(trial: u64) -> Error {
-    Error::new(ErrorKind::Unasked, format!("trial {trial} was never asked"))
-}
-
-#[cold]
-fn told_before(trial: u64) -> Error {
-    Error::new(ErrorKind::Repeated, format!("trial {trial} has been told before"))
 }
 
 /// What an outcome did to the best.

@@ -1,8 +1,8 @@
 //! When and why a session stops.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ensure};
+use crate::outcome::words;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -35,35 +35,24 @@ pub enum StopReason {
     WorkersLost,
 }
 
-impl StopReason {
+words! {
+    StopReason;
     /// All reasons.
-    pub const ALL: &[StopReason] = &[
-        StopReason::Evaluations,
-        StopReason::Time,
-        StopReason::Target,
-        StopReason::NoImprovement,
-        StopReason::Observer,
-        StopReason::Interrupted,
-        StopReason::Exhausted,
-        StopReason::FirstFailures,
-        StopReason::WorkersLost,
-    ];
-
+    ALL;
     /// The name for programs, in results and in journals. [`FromStr`] takes it back.
-    pub fn name(self) -> &'static str {
-        match self {
-            StopReason::Evaluations => "evaluations",
-            StopReason::Time => "time",
-            StopReason::Target => "target",
-            StopReason::NoImprovement => "no-improvement",
-            StopReason::Observer => "observer",
-            StopReason::Interrupted => "interrupted",
-            StopReason::Exhausted => "exhausted",
-            StopReason::FirstFailures => "first-failures",
-            StopReason::WorkersLost => "workers-lost",
-        }
-    }
+    name;
+    Evaluations: "evaluations", "evaluation budget spent";
+    Time: "time", "time limit reached";
+    Target: "target", "target reached";
+    NoImprovement: "no-improvement", "no further improvement";
+    Observer: "observer", "observer's request";
+    Interrupted: "interrupted", "interrupted";
+    Exhausted: "exhausted", "search space exhausted";
+    FirstFailures: "first-failures", "first evaluations all failed";
+    WorkersLost: "workers-lost", "workers lost";
+}
 
+impl StopReason {
     /// Whether the search is complete as far as its settings go. Otherwise it was cut short, and can be
     /// resumed with the same settings.
     pub fn is_complete(self) -> bool {
@@ -74,22 +63,6 @@ impl StopReason {
                 | StopReason::NoImprovement
                 | StopReason::Exhausted
         )
-    }
-}
-
-impl fmt::Display for StopReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            StopReason::Evaluations => "evaluation budget spent",
-            StopReason::Time => "time limit reached",
-            StopReason::Target => "target reached",
-            StopReason::NoImprovement => "no further improvement",
-            StopReason::Observer => "observer's request",
-            StopReason::Interrupted => "interrupted",
-            StopReason::Exhausted => "search space exhausted",
-            StopReason::FirstFailures => "first evaluations all failed",
-            StopReason::WorkersLost => "workers lost",
-        })
     }
 }
 
@@ -152,16 +125,11 @@ impl StopRules {
 
     pub(super) fn check(&self) -> Result<()> {
         for (name, count) in [("budget", self.evaluations), ("patience", self.patience)] {
-            if count == Some(0) {
-                return Err(Error::setting(format!("the {name} is 0; it must be at least 1")));
-            }
+            ensure!(count != Some(0), setting, "the {name} is 0; it must be at least 1");
         }
-        match self.target {
-            Some(target) if target.is_nan() => {
-                Err(Error::setting("the target is NaN; it must be a number"))
-            }
-            _ => Ok(()),
-        }
+        let is_nan = self.target.is_some_and(f64::is_nan);
+        ensure!(!is_nan, setting, "the target is NaN; it must be a number");
+        Ok(())
     }
 }
 

@@ -52,10 +52,6 @@ impl Interval {
 }
 
 impl Axis {
-    pub(super) fn continuous(low: f64, high: f64) -> Self {
-        Axis::Continuous { low, high }
-    }
-
     pub(super) fn ordered(count: u64) -> Self {
         Axis::Ordered { last: (count - 1) as f64, log_from: None }
     }
@@ -91,9 +87,8 @@ impl Axis {
     /// Whether `code` is an encoded value of this axis.
     #[inline]
     pub fn contains(self, code: f64) -> bool {
-        let Interval { low, high } = self.extent();
         let is_whole = matches!(self, Axis::Continuous { .. }) || code.fract() == 0.0;
-        low <= code && code <= high && is_whole
+        self.extent().contains(code) && is_whole
     }
 
     /// Draws a value uniformly; on a log scale, uniformly in the logarithm.
@@ -103,7 +98,7 @@ impl Axis {
     }
 
     /// The value at a relative position from 0 to 1 along this axis. Uniform positions give uniform
-    /// draws.
+    /// draws. Positions outside have the value of the nearer end.
     #[inline]
     pub(crate) fn at(self, position: f64) -> f64 {
         match self {
@@ -116,7 +111,7 @@ impl Axis {
                 ((low + position * (high - low)).exp().round() - from).clamp(0.0, last)
             }
             Axis::Ordered { last, .. } | Axis::Unordered { last } => {
-                (position * (last + 1.0)).floor().min(last)
+                (position * (last + 1.0)).floor().clamp(0.0, last)
             }
         }
     }
@@ -195,14 +190,15 @@ mod tests {
         }
         assert_eq!(counts, [200; 5]);
         assert_eq!(Axis::log_ordered(1024, 1.0).at(0.5), 22.0, "the 23rd: sqrt(0.5 * 1024.5)");
-        let widest = Axis::continuous(f64::MIN, f64::MAX);
+        let widest = Axis::Continuous { low: f64::MIN, high: f64::MAX };
         assert_eq!((widest.at(0.0), widest.at(0.5)), (f64::MIN, 0.0));
     }
 
     #[test]
     fn an_interval_around_a_centre_contains_it_and_stays_inside_the_axis() {
         let mut random = Random::new(2);
-        for axis in [Axis::continuous(-3.0, 8.0), Axis::ordered(7), Axis::log_ordered(100, 3.0)] {
+        let continuous = Axis::Continuous { low: -3.0, high: 8.0 };
+        for axis in [continuous, Axis::ordered(7), Axis::log_ordered(100, 3.0)] {
             for _ in 0..1000 {
                 let center = axis.draw(&mut random);
                 let part = axis.around(center, random.unit());

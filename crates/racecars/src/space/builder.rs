@@ -1,7 +1,7 @@
 //! The builder of spaces, and the checks that every space passes.
 
 use super::{Domain, Entry, MAX_DIMENSION, Space, Value};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ensure};
 use std::collections::HashSet;
 
 /// Builds a [`Space`] coordinate by coordinate. [`SpaceBuilder::build`] checks all of them.
@@ -91,36 +91,26 @@ impl SpaceBuilder {
 
     /// Builds the space. The error names the first coordinate that cannot be searched.
     pub fn build(self) -> Result<Space> {
-        if self.coordinates.is_empty() {
-            return Err(Error::space("the space has no coordinates"));
-        }
+        ensure!(!self.coordinates.is_empty(), space, "the space has no coordinates");
         let mut names = HashSet::with_capacity(self.coordinates.len());
         let mut entries = Vec::with_capacity(self.coordinates.len());
         let mut dimension = 0usize;
         for NamedDomain { name, count, domain } in self.coordinates {
-            if name.is_empty() {
-                return Err(Error::space(format!(
-                    "coordinate {} has an empty name",
-                    entries.len()
-                )));
-            }
-            if count == Some(0) {
-                return Err(Error::space(format!(
-                    "coordinate `{name}`: an array of 0 coordinates"
-                )));
-            }
-            if !names.insert(name.clone()) {
-                return Err(Error::space(format!("coordinate `{name}`: the name is repeated")));
-            }
-            let axis = domain.axis(&name)?;
+            let place = entries.len();
+            ensure!(!name.is_empty(), space, "coordinate {place} has an empty name");
+            ensure!(count != Some(0), space, "coordinate `{name}`: an array of 0 coordinates");
+            let is_new = names.insert(name.clone());
+            ensure!(is_new, space, "coordinate `{name}`: the name is repeated");
+            let refuse = |what| Error::space(format!("coordinate `{name}`: {what}"));
+            let axis = domain.axis().map_err(refuse)?;
             let offset = dimension;
             dimension = dimension.saturating_add(count.unwrap_or(1));
-            if dimension > MAX_DIMENSION {
-                return Err(Error::space(format!(
-                    "coordinate `{name}`: the space has {dimension} coordinates up to here; \
-                     at most {MAX_DIMENSION} are allowed"
-                )));
-            }
+            ensure!(
+                dimension <= MAX_DIMENSION,
+                space,
+                "coordinate `{name}`: the space has {dimension} coordinates up to here; \
+                 at most {MAX_DIMENSION} are allowed"
+            );
             entries.push(Entry { name, domain, axis, offset, count });
         }
         Ok(Space::from_entries(entries, dimension))

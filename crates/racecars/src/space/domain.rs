@@ -3,7 +3,6 @@
 
 use super::axis::Axis;
 use super::value::Value;
-use crate::error::{Error, Result};
 
 /// The largest magnitude up to which `f64` represents all integers exactly.
 const MAX_INTEGER: i64 = 1 << 53;
@@ -72,26 +71,22 @@ pub enum Domain {
 impl Domain {
     /// All numbers from `low` to `high`.
     pub fn real(low: f64, high: f64) -> Self {
-        let scale = Scale::Linear;
-        Domain::Real { low, high, scale }
+        Domain::Real { low, high, scale: Scale::Linear }
     }
 
     /// All numbers from `low` to `high`, on a log scale.
     pub fn log_real(low: f64, high: f64) -> Self {
-        let scale = Scale::Log;
-        Domain::Real { low, high, scale }
+        Domain::Real { low, high, scale: Scale::Log }
     }
 
     /// All integers from `low` to `high`.
     pub fn integer(low: i64, high: i64) -> Self {
-        let scale = Scale::Linear;
-        Domain::Integer { low, high, scale }
+        Domain::Integer { low, high, scale: Scale::Linear }
     }
 
     /// All integers from `low` to `high`, on a log scale.
     pub fn log_integer(low: i64, high: i64) -> Self {
-        let scale = Scale::Log;
-        Domain::Integer { low, high, scale }
+        Domain::Integer { low, high, scale: Scale::Log }
     }
 
     /// The numbers `low, low + step, ..., high`.
@@ -121,72 +116,70 @@ impl Domain {
         }
     }
 
-    /// The encoded coordinate. The error says why this domain cannot be searched; `name` is the
-    /// coordinate's name in the message.
-    pub(super) fn axis(&self, name: &str) -> Result<Axis> {
-        let refuse = |what: String| Err(Error::space(format!("coordinate `{name}`: {what}")));
+    /// The encoded coordinate. The error says why this domain cannot be searched.
+    pub(super) fn axis(&self) -> Result<Axis, String> {
         match self {
             Domain::Real { low, high, scale } => {
-                check_range(name, *low, *high)?;
+                check_range(*low, *high)?;
                 match scale {
-                    Scale::Linear => Ok(Axis::continuous(*low, *high)),
+                    Scale::Linear => Ok(Axis::Continuous { low: *low, high: *high }),
                     Scale::Log if *low <= 0.0 => {
-                        refuse(format!("low {low} is not positive, as a log scale requires"))
+                        Err(format!("low {low} is not positive, as a log scale requires"))
                     }
-                    Scale::Log => Ok(Axis::continuous(low.ln(), high.ln())),
+                    Scale::Log => Ok(Axis::Continuous { low: low.ln(), high: high.ln() }),
                 }
             }
             Domain::Integer { low, high, scale } => {
                 if low > high {
-                    return refuse(format!("low {low} is above high {high}"));
+                    return Err(format!("low {low} is above high {high}"));
                 }
                 if low.unsigned_abs().max(high.unsigned_abs()) > MAX_INTEGER.unsigned_abs() {
-                    return refuse(format!(
+                    return Err(format!(
                         "{low}..{high} is not within the integers up to 2^53 in magnitude"
                     ));
                 }
                 // Codes are distances from `low`, which must be exact as well.
                 if high.abs_diff(*low) > MAX_INTEGER.unsigned_abs() {
-                    return refuse(format!("{low}..{high} is longer than 2^53"));
+                    return Err(format!("{low}..{high} is longer than 2^53"));
                 }
                 let count = high.abs_diff(*low) + 1;
                 match scale {
                     Scale::Linear => Ok(Axis::ordered(count)),
                     Scale::Log if *low < 1 => {
-                        refuse(format!("low {low} is not positive, as a log scale requires"))
+                        Err(format!("low {low} is not positive, as a log scale requires"))
                     }
                     Scale::Log => Ok(Axis::log_ordered(count, *low as f64)),
                 }
             }
             Domain::Grid { low, high, step } => {
-                check_range(name, *low, *high)?;
+                check_range(*low, *high)?;
                 if !(step.is_finite() && *step > 0.0) {
-                    return refuse(format!("step {step} is not a positive number"));
+                    return Err(format!("step {step} is not a positive number"));
                 }
                 let steps = (high - low) / step;
                 if *step < 4.0 * f64::EPSILON * low.abs().max(high.abs()) {
-                    return refuse(format!(
+                    return Err(format!(
                         "step {step} is below the rounding of numbers as large as {low}..{high}"
                     ));
                 }
                 if steps > MAX_INTEGER as f64 {
-                    return refuse(format!(
+                    return Err(format!(
                         "step {step} divides {low}..{high} into more than 2^53 values"
                     ));
                 }
                 if (steps - steps.round()).abs() > 1e-9 * steps.max(1.0) || steps.round() < 1.0 {
-                    return refuse(format!(
+                    return Err(format!(
                         "step {step} does not fit: {low}..{high} is {steps} steps, not a whole number"
                     ));
                 }
                 Ok(Axis::ordered(steps.round() as u64 + 1))
             }
             Domain::Levels(values) => {
-                check_values(name, "levels", values)?;
+                check_values("levels", values)?;
                 Ok(Axis::ordered(values.len() as u64))
             }
             Domain::Categorical(values) => {
-                check_values(name, "choices", values)?;
+                check_values("choices", values)?;
                 Ok(Axis::unordered(values.len() as u64))
             }
             Domain::Boolean => Ok(Axis::unordered(2)),
@@ -214,36 +207,33 @@ impl Domain {
 
     /// Encodes a value. The error says what is allowed.
     pub(super) fn encode(&self, value: &Value) -> Result<f64, String> {
+        self.code(value).ok_or_else(|| self.refusal(value))
+    }
+
+    fn code(&self, value: &Value) -> Option<f64> {
         match self {
             Domain::Real { low, high, scale } => {
-                let x = value.as_real().ok_or_else(|| self.refusal(value))?;
-                if !(*low..=*high).contains(&x) {
-                    return Err(self.refusal(value));
-                }
-                Ok(match scale {
+                let x = value.as_real().filter(|x| (*low..=*high).contains(x))?;
+                Some(match scale {
                     Scale::Linear => x,
                     Scale::Log => x.ln().clamp(low.ln(), high.ln()),
                 })
             }
-            Domain::Integer { low, high, .. } => match value.as_integer() {
-                Some(i) if (*low..=*high).contains(&i) => Ok(i.abs_diff(*low) as f64),
-                _ => Err(self.refusal(value)),
-            },
+            Domain::Integer { low, high, .. } => {
+                let i = value.as_integer().filter(|i| (*low..=*high).contains(i))?;
+                Some(i.abs_diff(*low) as f64)
+            }
             Domain::Grid { low, high, step } => {
-                let x = value.as_real().ok_or_else(|| self.refusal(value))?;
+                let x = value.as_real()?;
                 let index = ((x - low) / step).round();
                 let near = (grid_value(*low, *high, *step, index) - x).abs() <= 1e-6 * step;
                 let inside = (0.0..=((high - low) / step).round()).contains(&index);
-                if near && inside { Ok(index) } else { Err(self.refusal(value)) }
+                (near && inside).then_some(index)
             }
-            Domain::Levels(values) | Domain::Categorical(values) => (values.iter())
-                .position(|v| v.is_same(value))
-                .map(|index| index as f64)
-                .ok_or_else(|| self.refusal(value)),
-            Domain::Boolean => match value {
-                Value::Boolean(b) => Ok(f64::from(u8::from(*b))),
-                _ => Err(self.refusal(value)),
-            },
+            Domain::Levels(values) | Domain::Categorical(values) => {
+                Some(values.iter().position(|v| v.identity() == value.identity())? as f64)
+            }
+            Domain::Boolean => Some(f64::from(u8::from(value.as_boolean()?))),
         }
     }
 
@@ -285,37 +275,32 @@ fn grid_value(low: f64, high: f64, step: f64, index: f64) -> f64 {
     x.clamp(low, high)
 }
 
-fn check_range(name: &str, low: f64, high: f64) -> Result<()> {
-    let refuse = |what: String| Err(Error::space(format!("coordinate `{name}`: {what}")));
+fn check_range(low: f64, high: f64) -> Result<(), String> {
     for (end, x) in [("low", low), ("high", high)] {
         if !x.is_finite() {
-            return refuse(format!("{end} is {x}, not a finite number"));
+            return Err(format!("{end} is {x}, not a finite number"));
         }
     }
     if low >= high {
-        return refuse(format!("low {low} is not below high {high}"));
+        return Err(format!("low {low} is not below high {high}"));
     }
     if !(high - low).is_finite() {
-        return refuse(format!("{low}..{high} is wider than the largest number"));
+        return Err(format!("{low}..{high} is wider than the largest number"));
     }
     Ok(())
 }
 
-fn check_values(name: &str, what: &str, values: &[Value]) -> Result<()> {
+fn check_values(what: &str, values: &[Value]) -> Result<(), String> {
     if values.is_empty() {
-        return Err(Error::space(format!("coordinate `{name}`: no {what}")));
+        return Err(format!("no {what}"));
     }
     let mut seen = std::collections::HashSet::with_capacity(values.len());
     for value in values {
         if matches!(value, Value::Real(x) if !x.is_finite()) {
-            return Err(Error::space(format!(
-                "coordinate `{name}`: {value} among the {what} is not a finite number"
-            )));
+            return Err(format!("{value} among the {what} is not a finite number"));
         }
         if !seen.insert(value.identity()) {
-            return Err(Error::space(format!(
-                "coordinate `{name}`: {value} is repeated among the {what}"
-            )));
+            return Err(format!("{value} is repeated among the {what}"));
         }
     }
     Ok(())

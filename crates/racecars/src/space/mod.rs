@@ -22,7 +22,7 @@ pub(crate) use region::SearchRegion;
 pub(crate) use seen::Seen;
 pub use value::{Value, Values};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ensure};
 use crate::random::{Random, mix};
 use std::collections::HashMap;
 use std::fmt;
@@ -150,18 +150,16 @@ impl Space {
     }
 
     fn from_entries(entries: Vec<Entry>, dimension: usize) -> Space {
-        let entry_of = if entries.len() > 1 {
-            let mut entry_of = Vec::with_capacity(dimension);
+        let mut entry_of = Vec::new();
+        if entries.len() > 1 {
+            entry_of.reserve_exact(dimension);
             for (i, entry) in entries.iter().enumerate() {
                 entry_of.extend(std::iter::repeat_n(i as u32, entry.range().len()));
             }
-            entry_of
-        } else {
-            Vec::new()
-        };
+        }
         let by_name =
             (entries.iter().enumerate()).map(|(i, entry)| (entry.name.clone(), i)).collect();
-        let cardinality = Cardinality::of(&entries, dimension);
+        let cardinality = Cardinality::of(&entries);
         let is_continuous = entries.iter().all(|e| matches!(e.axis, Axis::Continuous { .. }));
         let mut hasher = DefaultHasher::new();
         format!("{entries:?}").hash(&mut hasher);
@@ -214,11 +212,13 @@ impl Space {
     /// The kind and extent of coordinate `index` of an encoded point.
     #[inline]
     pub fn axis(&self, index: usize) -> Axis {
-        let inner = &*self.inner;
-        match inner.entry_of.get(index) {
-            Some(&entry) => inner.entries[entry as usize].axis,
-            None => inner.entries[0].axis,
-        }
+        self.entry_at(index).axis
+    }
+
+    /// The axes of the entries, each with the indices of its coordinates.
+    #[inline]
+    pub(crate) fn axes(&self) -> impl Iterator<Item = (std::ops::Range<usize>, Axis)> {
+        self.entries().iter().map(|entry| (entry.range(), entry.axis))
     }
 
     /// The name of coordinate `index`. Coordinates of an array have their position in brackets.
@@ -251,6 +251,7 @@ impl Space {
         })
     }
 
+    #[inline]
     fn entry_at(&self, index: usize) -> &Entry {
         match self.inner.entry_of.get(index) {
             Some(&entry) => &self.inner.entries[entry as usize],
@@ -286,11 +287,8 @@ impl Space {
 
     /// Fills `point` with a uniform draw. It must have one number per coordinate.
     pub fn draw(&self, random: &mut Random, point: &mut [f64]) {
-        for entry in self.entries() {
-            let axis = entry.axis;
-            for x in &mut point[entry.range()] {
-                *x = axis.draw(random);
-            }
+        for (range, axis) in self.axes() {
+            point[range].iter_mut().for_each(|x| *x = axis.draw(random));
         }
     }
 
@@ -298,37 +296,34 @@ impl Space {
     /// scales as well.
     #[expect(clippy::expect_used, reason = "see the message")]
     pub(crate) fn draw_indices(&self, random: &mut Random, point: &mut [f64]) {
-        for entry in self.entries() {
-            let count = entry.axis.count().expect("the space is discrete");
-            for x in &mut point[entry.range()] {
-                *x = random.below(count) as f64;
-            }
+        for (range, axis) in self.axes() {
+            let count = axis.count().expect("the space is discrete");
+            point[range].iter_mut().for_each(|x| *x = random.below(count) as f64);
         }
     }
 
     /// Checks that an encoded point belongs to this space. The error names the first coordinate that
     /// does not.
     pub fn check(&self, point: &[f64]) -> Result<()> {
-        if point.len() != self.dimension() {
-            return Err(Error::point(format!(
-                "the point has {} coordinates, the space has {}",
-                point.len(),
-                self.dimension()
-            )));
-        }
-        for entry in self.entries() {
-            let range = entry.range();
-            if let Some(i) = point[range.clone()].iter().position(|&x| !entry.axis.contains(x)) {
-                let Interval { low, high } = entry.axis.extent();
+        self.check_length(point)?;
+        for (range, axis) in self.axes() {
+            if let Some(i) = point[range.clone()].iter().position(|&x| !axis.contains(x)) {
+                let Interval { low, high } = axis.extent();
                 let index = range.start + i;
                 return Err(Error::point(format!(
                     "coordinate `{}` is {}, not {} from {low} to {high}",
                     self.coordinate_name(index),
                     point[index],
-                    if entry.axis.count().is_some() { "an index" } else { "a number" },
+                    if axis.count().is_some() { "an index" } else { "a number" },
                 )));
             }
         }
+        Ok(())
+    }
+
+    fn check_length(&self, point: &[f64]) -> Result<()> {
+        let (given, n) = (point.len(), self.dimension());
+        ensure!(given == n, point, "the point has {given} coordinates, the space has {n}");
         Ok(())
     }
 
@@ -357,9 +352,7 @@ impl Space {
             let name = name.as_ref();
             let entry = self.entry(name)?;
             let slots = &mut point[entry.range()];
-            if !slots[0].is_nan() {
-                return Err(Error::point(format!("coordinate `{name}` is given twice")));
-            }
+            ensure!(slots[0].is_nan(), point, "coordinate `{name}` is given twice");
             let values = match (&values, entry.count) {
                 (Values::One(value), None) => std::slice::from_ref(value),
                 (Values::Many(values), Some(count)) if values.len() == count => values,
@@ -417,7 +410,7 @@ impl Space {
 }
 
 impl Cardinality {
-    fn of(entries: &[Entry], dimension: usize) -> Cardinality {
+    fn of(entries: &[Entry]) -> Cardinality {
         let mut strides = Vec::new();
         let mut points = Some(1u64);
         for entry in entries {
@@ -425,21 +418,12 @@ impl Cardinality {
                 return Cardinality::Infinite;
             };
             for _ in entry.range() {
-                if let Some(stride) = points {
-                    strides.push(stride);
-                    points = stride.checked_mul(count);
-                } else {
-                    break;
-                }
+                let Some(stride) = points else { break };
+                strides.push(stride);
+                points = stride.checked_mul(count);
             }
         }
-        match points {
-            Some(points) => {
-                debug_assert_eq!(strides.len(), dimension);
-                Cardinality::Counted { points, strides }
-            }
-            None => Cardinality::Countless,
-        }
+        points.map_or(Cardinality::Countless, |points| Cardinality::Counted { points, strides })
     }
 }
 

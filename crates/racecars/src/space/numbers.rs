@@ -1,7 +1,7 @@
 //! The numeric form of a point: one number per coordinate, for callers that work with arrays. A
 //! numeric value is itself; any other value (string, boolean) is its position in the domain.
 
-use super::{Domain, Entry, Scale, Space, Value};
+use super::{Domain, Entry, Space, Value};
 use crate::error::{Error, Result};
 
 impl Space {
@@ -28,28 +28,21 @@ impl Space {
     pub fn to_numbers(&self, point: &[f64], numbers: &mut [f64]) {
         for entry in self.entries() {
             let (codes, numbers) = (&point[entry.range()], &mut numbers[entry.range()]);
-            match entry.domain() {
-                Domain::Real { scale: Scale::Linear, .. } => numbers.copy_from_slice(codes),
-                domain if by_position(domain) => numbers.copy_from_slice(codes),
-                domain => {
-                    for (number, &code) in numbers.iter_mut().zip(codes) {
-                        let value = domain.decode(code).as_real();
-                        *number = value.expect("a domain not encoded by position is numeric");
-                    }
-                }
+            let domain = entry.domain();
+            if domain.is_plain() || by_position(domain) {
+                numbers.copy_from_slice(codes);
+                continue;
+            }
+            for (number, &code) in numbers.iter_mut().zip(codes) {
+                let value = domain.decode(code).as_real();
+                *number = value.expect("a domain not encoded by position is numeric");
             }
         }
     }
 
     /// Encodes a point given in numeric form. The error names the number that is not allowed.
     pub fn from_numbers(&self, numbers: &[f64]) -> Result<Vec<f64>> {
-        if numbers.len() != self.dimension() {
-            return Err(Error::point(format!(
-                "the point has {} coordinates, the space has {}",
-                numbers.len(),
-                self.dimension()
-            )));
-        }
+        self.check_length(numbers)?;
         let mut point = Vec::with_capacity(numbers.len());
         for entry in self.entries() {
             for (i, &number) in numbers[entry.range()].iter().enumerate() {

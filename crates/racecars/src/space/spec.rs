@@ -1,6 +1,6 @@
 //! The file format of a space in JSON and TOML: a list of flat tables, one per name.
 
-use super::{Domain, Scale, Space, SpaceBuilder, Value};
+use super::{Domain, Entry, Scale, Space, SpaceBuilder, Value};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -51,8 +51,8 @@ impl CoordinateSpec {
                 high: self.real("high", &self.high)?,
                 step: self.real("step", &self.step)?,
             },
-            "levels" => Domain::Levels(self.list("levels", &self.levels)?),
-            "categorical" => Domain::Categorical(self.list("choices", &self.choices)?),
+            "levels" => Domain::Levels(self.present("levels", &self.levels)?.clone()),
+            "categorical" => Domain::Categorical(self.present("choices", &self.choices)?.clone()),
             "boolean" => Domain::Boolean,
             other => {
                 return Err(self.refuse(format!(
@@ -116,10 +116,6 @@ impl CoordinateSpec {
         value.as_integer().ok_or_else(wrong)
     }
 
-    fn list(&self, key: &str, field: &Option<Vec<Value>>) -> Result<Vec<Value>> {
-        self.present(key, field).cloned()
-    }
-
     fn scale(&self) -> Result<Scale> {
         match self.scale.as_deref() {
             None | Some("linear") => Ok(Scale::Linear),
@@ -128,11 +124,12 @@ impl CoordinateSpec {
         }
     }
 
-    fn new(name: &str, count: Option<usize>, domain: &Domain) -> CoordinateSpec {
+    fn new(entry: &Entry) -> CoordinateSpec {
+        let domain = entry.domain();
         let mut spec = CoordinateSpec {
-            name: name.to_string(),
+            name: entry.name().to_string(),
             kind: domain.kind().to_string(),
-            count,
+            count: entry.array_len(),
             ..CoordinateSpec::default()
         };
         let spelled = |scale: &Scale| (*scale == Scale::Log).then(|| "log".to_string());
@@ -159,9 +156,7 @@ impl CoordinateSpec {
 
 impl Serialize for Space {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let coordinates = (self.entries().iter())
-            .map(|entry| CoordinateSpec::new(entry.name(), entry.array_len(), entry.domain()))
-            .collect();
+        let coordinates = self.entries().iter().map(CoordinateSpec::new).collect();
         SpaceSpec { coordinates }.serialize(serializer)
     }
 }

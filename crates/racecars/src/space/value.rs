@@ -61,12 +61,7 @@ impl Value {
         }
     }
 
-    /// Whether two values are equal; `2` equals `2.0`.
-    pub(super) fn is_same(&self, other: &Value) -> bool {
-        self == other || matches!((self.as_real(), other.as_real()), (Some(a), Some(b)) if a == b)
-    }
-
-    /// A hashable key that is the same for equal values, see [`Value::is_same`].
+    /// A hashable key that is the same for equal values; `2` equals `2.0`.
     pub(super) fn identity(&self) -> (u8, u64, &str) {
         match self {
             Value::Boolean(b) => (0, u64::from(*b), ""),

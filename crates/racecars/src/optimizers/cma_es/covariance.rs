@@ -11,7 +11,7 @@
 //! product with a triangular matrix half of one with a square matrix.
 
 use super::distribution::is_bounded;
-use crate::linalg::cholesky::{extreme_singular_values, factorize};
+use crate::linalg::cholesky::{NotPositiveDefinite, extreme_singular_values, factorize};
 use crate::linalg::product::{OuterProducts, squared};
 use crate::linalg::triangular::Lower;
 use crate::optimizers::saved::ID_HEADROOM;
@@ -40,17 +40,13 @@ pub(super) struct Full {
 }
 
 /// Buffers.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Workspace {
     /// For normal numbers, or a vector.
     numbers: Vec<f64>,
     /// For the update.
     products: OuterProducts,
 }
-
-/// C is no longer positive definite.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Degenerate;
 
 impl Covariance {
     /// The identity.
@@ -161,12 +157,16 @@ impl Covariance {
     }
 
     /// Checks C after an update, and factorizes it if there were `gap` updates since the last time.
-    pub(super) fn refresh(&mut self, gap: u64, work: &mut Workspace) -> Result<(), Degenerate> {
+    pub(super) fn refresh(
+        &mut self,
+        gap: u64,
+        work: &mut Workspace,
+    ) -> Result<(), NotPositiveDefinite> {
         match self {
             Covariance::Full(full) if full.stale >= gap => full.factorize(work),
             _ => {
                 let is_sound = (0..self.dimension()).all(|i| is_positive(self.variance(i)));
-                if is_sound { Ok(()) } else { Err(Degenerate) }
+                if is_sound { Ok(()) } else { Err(NotPositiveDefinite) }
             }
         }
     }
@@ -217,11 +217,11 @@ impl Covariance {
 }
 
 impl Full {
-    fn factorize(&mut self, work: &mut Workspace) -> Result<(), Degenerate> {
-        factorize(&self.matrix, &mut self.factor).map_err(|_| Degenerate)?;
+    fn factorize(&mut self, work: &mut Workspace) -> Result<(), NotPositiveDefinite> {
+        factorize(&self.matrix, &mut self.factor)?;
         self.extremes = extreme_singular_values(&self.factor, &mut work.numbers);
         if !(is_positive(self.extremes.0) && is_positive(self.extremes.1)) {
-            return Err(Degenerate);
+            return Err(NotPositiveDefinite);
         }
         self.stale = 0;
         Ok(())
@@ -315,7 +315,7 @@ mod tests {
             let mut work = Workspace::default();
             let mut covariance = Covariance::new(3, separable);
             covariance.update(1.0, [(-2.0, &[0.0, 1.0, 0.0][..])].into_iter(), &mut work);
-            assert_eq!(covariance.refresh(1, &mut work), Err(Degenerate));
+            assert_eq!(covariance.refresh(1, &mut work), Err(NotPositiveDefinite));
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The search distribution N(m, sigma² C) and its update: eqs. (41) to (47) of the tutorial, with the
 //! names of its figure 6.
 
-use super::covariance::{Covariance, Degenerate, Workspace};
+use super::covariance::{Covariance, Workspace};
 use super::parameters::Parameters;
+use crate::linalg::cholesky::NotPositiveDefinite;
 use crate::linalg::product::squared;
 use crate::optimizers::saved::ID_HEADROOM;
 use serde::{Deserialize, Serialize};
@@ -40,7 +41,7 @@ pub(super) struct Step<'a> {
 }
 
 /// Buffers of the update.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct UpdateBuffers {
     pub(super) work: Workspace,
     /// <y>_w of eq. (41).
@@ -76,7 +77,7 @@ impl Distribution {
         steps: impl Iterator<Item = Step<'a>> + Clone,
         scale: &[f64],
         buffers: &mut UpdateBuffers,
-    ) -> Result<(), Degenerate> {
+    ) -> Result<(), NotPositiveDefinite> {
         let Parameters { mu, mu_eff, c_sigma, d_sigma, c_c, c_1, c_mu, expected_norm, .. } =
             *parameters;
         let n = self.mean.len() as f64;
@@ -139,7 +140,7 @@ impl Distribution {
             && is_bounded(norm)
             && self.mean.iter().chain(&self.path_c).all(|&x| is_bounded(x))
             && (0..self.mean.len()).all(|i| is_bounded(self.covariance.variance(i)));
-        if is_sound { Ok(()) } else { Err(Degenerate) }
+        if is_sound { Ok(()) } else { Err(NotPositiveDefinite) }
     }
 
     /// Whether the deviation and the path are below `tolerance` in every coordinate.

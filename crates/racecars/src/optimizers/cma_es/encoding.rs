@@ -15,7 +15,6 @@
 //! that samples around a mean in the middle of its cell leave the cell with probability alpha. The mean
 //! stays between the middles of the first and the last cell.
 
-use crate::random::Random;
 use crate::space::{Axis, Interval, Space};
 
 /// The width of the parabola on either side of a bound, as a fraction of the range.
@@ -24,25 +23,17 @@ const MARGIN: f64 = 1.0 / 32.0;
 /// The distance between the two mirrors, at -MARGIN and 1 + MARGIN.
 const MIRROR_DISTANCE: f64 = 1.0 + 2.0 * MARGIN;
 
-/// Fills `mean` with a uniform draw.
-pub(super) fn draw_mean(space: &Space, random: &mut Random, mean: &mut [f64]) {
-    mean.iter_mut().for_each(|v| *v = random.unit());
-    confine(space, mean);
-}
-
 /// Writes to `point` the point at coordinates `v(index)` of the search.
 #[inline]
 pub(super) fn decode(space: &Space, v: impl Fn(usize) -> f64, point: &mut [f64]) {
-    for entry in space.entries() {
-        let range = entry.range();
-        let axis = space.axis(range.start);
+    for (range, axis) in space.axes() {
         let places = range.clone().zip(&mut point[range]);
         match axis {
             Axis::Continuous { low, high } => {
                 let length = high - low;
                 places.for_each(|(i, x)| *x = (low + length * bend(v(i))).clamp(low, high));
             }
-            _ => places.for_each(|(i, x)| *x = index_at(axis, v(i))),
+            _ => places.for_each(|(i, x)| *x = axis.at(v(i))),
         }
     }
 }
@@ -50,9 +41,7 @@ pub(super) fn decode(space: &Space, v: impl Fn(usize) -> f64, point: &mut [f64])
 /// Writes to `v` coordinates of the search that map to `point`: of the mirror images the one nearest to
 /// `mean`, and the middle of a cell.
 pub(super) fn encode(space: &Space, point: &[f64], mean: &[f64], v: &mut [f64]) {
-    for entry in space.entries() {
-        let range = entry.range();
-        let axis = space.axis(range.start);
+    for (range, axis) in space.axes() {
         let places = point[range.clone()].iter().zip(&mean[range.clone()]);
         for (v, (&x, &mean)) in v[range].iter_mut().zip(places) {
             *v = match axis {
@@ -77,9 +66,7 @@ pub(super) fn encode(space: &Space, point: &[f64], mean: &[f64], v: &mut [f64]) 
 /// A mean beyond a mirror is left there. Clamping it at the mirror makes the search much slower if the
 /// optimum is on a bound, since the path would record steps that the mean did not make.
 pub(super) fn confine(space: &Space, mean: &mut [f64]) {
-    for entry in space.entries() {
-        let range = entry.range();
-        let axis = space.axis(range.start);
+    for (range, axis) in space.axes() {
         match axis {
             Axis::Continuous { .. } => {
                 const LOW: f64 = -MARGIN - 0.5 * MIRROR_DISTANCE;
@@ -107,14 +94,12 @@ pub(super) fn margins(
     scale: &mut [f64],
 ) {
     let quantile = upper_quantile(0.5 * alpha);
-    for entry in space.entries() {
-        let range = entry.range();
-        let axis = space.axis(range.start);
+    for (range, axis) in space.axes() {
         for i in range {
             scale[i] = match axis.count() {
                 None | Some(1) => 1.0,
                 Some(_) => {
-                    let Interval { low, high } = cell(axis, index_at(axis, mean[i]));
+                    let Interval { low, high } = cell(axis, axis.at(mean[i]));
                     let least = 0.5 * (high - low) / quantile;
                     (least / deviation(i).max(f64::MIN_POSITIVE)).clamp(1.0, f64::MAX)
                 }
@@ -153,30 +138,13 @@ fn unbend(x: f64) -> f64 {
     }
 }
 
-/// The logarithms of the bounds of an axis on a log scale. Each integer covers half a step on either side.
-fn logarithms(from: f64, last: f64) -> (f64, f64) {
-    ((from - 0.5).ln(), (from + last + 0.5).ln())
-}
-
-/// The index of the cell that contains v.
-#[inline]
-fn index_at(axis: Axis, v: f64) -> f64 {
-    let last = axis.extent().high;
-    match axis {
-        Axis::Ordered { log_from: Some(from), .. } => {
-            let (a, b) = logarithms(from, last);
-            ((a + v * (b - a)).exp().round() - from).clamp(0.0, last)
-        }
-        _ => (v * (last + 1.0)).floor().clamp(0.0, last),
-    }
-}
-
-/// The cell of an index.
+/// The cell of an index: the positions [`Axis::at`] which it is.
 fn cell(axis: Axis, index: f64) -> Interval {
     let last = axis.extent().high;
     match axis {
         Axis::Ordered { log_from: Some(from), .. } => {
-            let (a, b) = logarithms(from, last);
+            // Each integer covers half a step on either side.
+            let (a, b) = ((from - 0.5).ln(), (from + last + 0.5).ln());
             let at = |x: f64| ((from + x).ln() - a) / (b - a);
             Interval { low: at(index - 0.5), high: at(index + 0.5) }
         }
@@ -200,6 +168,7 @@ fn upper_quantile(p: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
 
     fn mixed() -> Space {
         Space::builder()

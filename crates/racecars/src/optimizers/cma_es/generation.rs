@@ -104,16 +104,14 @@ impl Generation {
         self.told += 1;
     }
 
-    /// Adds the steps of `count` new columns. Returns these steps, which the caller fills, and the list to
-    /// which the caller adds each column by [`Generation::push_drawn`].
-    pub(super) fn extend(&mut self, count: usize, n: usize) -> (&mut [f64], &mut Vec<Column>) {
-        let start = self.steps.len();
-        self.steps.resize(start + count * n, 0.0);
-        (&mut self.steps[start..], &mut self.columns)
-    }
-
-    pub(super) fn push_drawn(columns: &mut Vec<Column>, length: f64) {
-        columns.push(Column { length, status: ColumnStatus::Ready });
+    /// Adds the steps of `count` new columns. Returns these steps, which the caller fills, and the function
+    /// that adds the column of each step by its length.
+    pub(super) fn extend(&mut self, count: usize, n: usize) -> (&mut [f64], impl FnMut(f64)) {
+        let Generation { steps, columns, .. } = self;
+        let start = steps.len();
+        steps.resize(start + count * n, 0.0);
+        let add = |length| columns.push(Column { length, status: ColumnStatus::Ready });
+        (&mut steps[start..], add)
     }
 
     /// Adds a step that was not drawn from the current distribution. Of the `known` ones, which were never
@@ -126,17 +124,13 @@ impl Generation {
         known: bool,
         max_known: usize,
     ) {
-        if !known {
-            self.steps.extend_from_slice(y);
-            self.columns.push(Column { length, status: ColumnStatus::Told(rank) });
-            self.told += 1;
-            return;
-        }
-        let column = Column { length, status: ColumnStatus::Known(rank) };
+        let status = if known { ColumnStatus::Known(rank) } else { ColumnStatus::Told(rank) };
+        let column = Column { length, status };
         let others = || self.columns.iter().enumerate().filter(|(_, column)| column.is_known());
-        if others().count() < max_known {
+        if !known || others().count() < max_known {
             self.steps.extend_from_slice(y);
             self.columns.push(column);
+            self.told += usize::from(!known);
         } else if let Some((worst, other)) = others().max_by_key(|(_, column)| column.rank())
             && Some(rank) < other.rank()
         {
@@ -204,11 +198,12 @@ mod tests {
 
     fn drawn(count: usize) -> Generation {
         let mut generation = Generation::default();
-        let (steps, columns) = generation.extend(count, 2);
+        let (steps, mut add_column) = generation.extend(count, 2);
         for (i, y) in steps.chunks_exact_mut(2).enumerate() {
             y.fill(i as f64);
-            Generation::push_drawn(columns, i as f64);
+            add_column(i as f64);
         }
+        drop(add_column);
         generation
     }
 

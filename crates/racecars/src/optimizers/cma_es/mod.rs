@@ -36,6 +36,7 @@ pub use settings::{CmaEs, Restarts};
 use super::ledger::Ledger;
 use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
 use crate::error::Result;
+use crate::linalg::cholesky::NotPositiveDefinite;
 use crate::outcome::Rank;
 use crate::random::Random;
 use crate::sample::Sample;
@@ -46,7 +47,6 @@ use parameters::Parameters;
 use restarts::RestartSchedule;
 use serde::{Deserialize, Serialize};
 use settings::Resolved;
-use std::fmt;
 use stopping::{Stop, ValueHistory};
 
 /// The number of generations by which a candidate may be late and still be injected.
@@ -73,7 +73,7 @@ pub(crate) struct CmaEsSearch {
 }
 
 /// Derived values and buffers.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Scratch {
     parameters: Parameters,
     /// The factor of each coordinate's deviation; empty in continuous spaces.
@@ -83,12 +83,6 @@ struct Scratch {
     order: Vec<usize>,
     /// A buffer for a step.
     step: Vec<f64>,
-}
-
-impl fmt::Debug for Scratch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scratch").finish_non_exhaustive()
-    }
 }
 
 impl CmaEsSearch {
@@ -126,12 +120,13 @@ impl CmaEsSearch {
     }
 
     /// The next column of the generation that was not asked yet. Draws more columns if there is none.
-    fn next_column(&mut self, random: &mut Random) -> Option<usize> {
+    #[expect(clippy::expect_used, reason = "see the message")]
+    fn next_column(&mut self, random: &mut Random) -> usize {
         /// Columns drawn at a time after the first lambda.
         const EXTRA_COLUMNS: usize = 8;
         let CmaEsSearch { distribution, generation, scratch, .. } = self;
         if let Some(column) = generation.take_ready() {
-            return Some(column);
+            return column;
         }
         let (n, lambda) = (distribution.mean.len(), scratch.parameters.lambda);
         // Lost candidates must not accumulate.
@@ -140,11 +135,9 @@ impl CmaEsSearch {
         }
         let count = if generation.len() < lambda { lambda } else { EXTRA_COLUMNS.min(lambda) };
         let work = &mut scratch.distribution.work;
-        let (steps, columns) = generation.extend(count, n);
-        distribution.covariance.sample(random, steps, work, |length| {
-            Generation::push_drawn(columns, length);
-        });
-        generation.take_ready()
+        let (steps, add_column) = generation.extend(count, n);
+        distribution.covariance.sample(random, steps, work, add_column);
+        generation.take_ready().expect("columns were drawn")
     }
 
     /// Writes the point of a column: x = m + sigma y, eq. (40), through the encoding.
@@ -215,7 +208,7 @@ impl CmaEsSearch {
                 is_drawn: !generation.column(column).is_known(),
             });
             match distribution.update(parameters, steps, scale, buffers) {
-                Err(covariance::Degenerate) => Some(Stop::ConditionCov),
+                Err(NotPositiveDefinite) => Some(Stop::ConditionCov),
                 Ok(()) => {
                     encoding::confine(tools.space, &mut distribution.mean);
                     let shortest = ValueHistory::lengths(parameters, n).1;
@@ -264,8 +257,8 @@ fn initial_distribution(
     schedule: &RestartSchedule,
     random: &mut Random,
 ) -> Distribution {
-    let mut mean = vec![0.0; space.dimension()];
-    encoding::draw_mean(space, random, &mut mean);
+    let mut mean: Vec<f64> = (0..space.dimension()).map(|_| random.unit()).collect();
+    encoding::confine(space, &mut mean);
     Distribution::new(mean, schedule.sigma, settings.separable)
 }
 
@@ -288,16 +281,18 @@ impl Search for CmaEsSearch {
         /// In spaces where points can repeat: draws from the distribution before a uniform draw.
         const MAX_TRIES: usize = 16;
         let mut point = tools.buffer();
-        let unseen = tools.unseen(MAX_TRIES, &mut point, |tools, _, point| {
-            let column = self.next_column(tools.random)?;
+        let mut column = 0;
+        let unseen = tools.try_unseen(MAX_TRIES, &mut point, |tools, _, point| {
+            column = self.next_column(tools.random);
             self.decode(tools.space, column, point);
-            Some((tools.space.key(point), column))
+            tools.space.key(point)
         });
-        match unseen.as_ref().and_then(|unseen| unseen.data) {
-            Some(column) => self.generation.set_pending(column, tools.ledger.next_id()),
+        match unseen {
+            Some(_) => self.generation.set_pending(column, tools.ledger.next_id()),
             None => self.generation.strays += 1,
         }
-        Some(Proposal { point, key: unseen?.key, mark: () })
+        let key = unseen.or_else(|| tools.draw(&mut point))?;
+        Some(Proposal { point, key, mark: () })
     }
 
     fn learn(

@@ -8,7 +8,7 @@ use crate::random::Random;
 use serde::{Deserialize, Serialize};
 
 /// The current run, and the evaluations used by each regime.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct RestartSchedule {
     /// lambda of this run.
     pub(super) population: usize,
@@ -34,13 +34,8 @@ impl RestartSchedule {
         RestartSchedule {
             population: settings.population,
             sigma: settings.sigma,
-            restarts: 0,
-            evaluations: 0,
-            limit: None,
             large_population: settings.population,
-            used_large: 0,
-            used_small: 0,
-            last_large: 0,
+            ..RestartSchedule::default()
         }
     }
 
@@ -67,7 +62,6 @@ impl RestartSchedule {
         if settings.restarts == Restarts::None {
             return;
         }
-        let max_population = max_population.max(settings.population);
         let doubled = self.large_population.saturating_mul(2).min(max_population);
         if settings.restarts == Restarts::Ipop {
             self.large_population = doubled;
@@ -98,7 +92,6 @@ impl RestartSchedule {
 
     /// Checks the invariants of a deserialized schedule.
     pub(super) fn is_sound(&self, settings: &Resolved, max_population: usize) -> bool {
-        let max_population = max_population.max(settings.population);
         (2..=max_population).contains(&self.population)
             && (settings.population..=max_population).contains(&self.large_population)
             && self.sigma > 0.0

@@ -1,6 +1,6 @@
 //! The settings of CMA-ES, and their derived defaults.
 
-use crate::error::{Error, Result};
+use crate::error::{Result, ensure};
 use crate::optimizers::settings::{choices, settings};
 use serde::{Deserialize, Serialize};
 
@@ -76,14 +76,13 @@ impl Resolved {
     pub(super) fn check(&self, dimension: usize) -> Result<()> {
         let Resolved { population, sigma, .. } = *self;
         let max = Resolved::max_population(dimension);
-        if !(2..=max).contains(&population) {
-            return Err(Error::setting(format!("population {population} is not from 2 to {max}")));
-        }
-        if !(sigma > 0.0 && sigma <= 1.0) {
-            return Err(Error::setting(format!(
-                "initial deviation sigma = {sigma} is not above 0 and at most 1"
-            )));
-        }
+        let is_possible = (2..=max).contains(&population);
+        ensure!(is_possible, setting, "population {population} is not from 2 to {max}");
+        ensure!(
+            sigma > 0.0 && sigma <= 1.0,
+            setting,
+            "initial deviation sigma = {sigma} is not above 0 and at most 1"
+        );
         Ok(())
     }
 

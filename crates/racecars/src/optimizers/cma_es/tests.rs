@@ -19,9 +19,7 @@ fn variant(
     seed: u64,
 ) -> Shell<CmaEsSearch> {
     let setup = Setup { space, budget: None, seed };
-    let make = |setup: Setup<'_>, random: &mut Random| {
-        CmaEsSearch::new(&settings, separable, setup, random)
-    };
+    let make = |random: &mut Random| CmaEsSearch::new(&settings, separable, setup, random);
     Shell::new(name, setup, make).unwrap()
 }
 

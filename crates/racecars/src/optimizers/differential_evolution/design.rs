@@ -17,7 +17,7 @@ pub(super) fn latin_hypercube(space: &Space, count: usize, seed: u64) -> Vec<Box
     for first in (0..dimension).step_by(AXES_PER_PASS) {
         let axes = AXES_PER_PASS.min(dimension - first);
         for parts in &mut parts[..axes] {
-            shuffle(parts, &mut random);
+            random.shuffle(parts);
         }
         for (i, point) in points.iter_mut().enumerate() {
             for (j, parts) in parts[..axes].iter().enumerate() {
@@ -27,13 +27,6 @@ pub(super) fn latin_hypercube(space: &Space, count: usize, seed: u64) -> Vec<Box
         }
     }
     points
-}
-
-/// The Fisher-Yates shuffle.
-fn shuffle(items: &mut [u32], random: &mut Random) {
-    for last in (1..items.len()).rev() {
-        items.swap(last, random.index(last + 1));
-    }
 }
 
 #[cfg(test)]

@@ -36,7 +36,6 @@ use crate::space::Space;
 use population::Population;
 use serde::{Deserialize, Serialize};
 use settings::Resolved;
-use std::fmt;
 use success_history::SuccessHistory;
 use trial::{Mutation, Repair};
 
@@ -56,8 +55,9 @@ pub(crate) struct DeSearch {
     weight: f64,
     /// The success history of L-SHADE.
     history: Option<SuccessHistory>,
+    /// The initial points not yet asked, in reverse order. Computed when first needed.
     #[serde(skip)]
-    scratch: Scratch,
+    design: Option<Vec<Box<[f64]>>>,
 }
 
 /// The data of a pending candidate.
@@ -75,18 +75,6 @@ impl TrialParameters {
         TrialParameters { target: None, weight: 0.0, crossover: 0.0 };
 }
 
-#[derive(Default)]
-struct Scratch {
-    /// The initial points not yet asked, in reverse order. Computed when first needed.
-    design: Option<Vec<Box<[f64]>>>,
-}
-
-impl fmt::Debug for Scratch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scratch").finish_non_exhaustive()
-    }
-}
-
 impl DeSearch {
     /// best/1/bin or rand/1/bin.
     pub(crate) fn classic(
@@ -96,7 +84,7 @@ impl DeSearch {
         random: &mut Random,
     ) -> Result<Self> {
         let settings = settings.resolve(strategy, setup.space.dimension(), setup.budget)?;
-        Ok(DeSearch::new(settings, None, random))
+        Ok(DeSearch::new(settings, random))
     }
 
     /// L-SHADE.
@@ -106,18 +94,18 @@ impl DeSearch {
         random: &mut Random,
     ) -> Result<Self> {
         let settings = settings.resolve(setup.space.dimension(), setup.budget)?;
-        Ok(DeSearch::new(settings, Some(SuccessHistory::new()), random))
+        Ok(DeSearch::new(settings, random))
     }
 
-    fn new(settings: Resolved, history: Option<SuccessHistory>, random: &mut Random) -> Self {
+    fn new(settings: Resolved, random: &mut Random) -> Self {
         DeSearch {
             design_seed: random.bits(),
             designed: 0,
             population: Population::default(),
             weight: settings.weight.0,
-            history,
+            history: (settings.strategy == Strategy::LShade).then(SuccessHistory::new),
             settings,
-            scratch: Scratch::default(),
+            design: None,
         }
     }
 
@@ -126,8 +114,8 @@ impl DeSearch {
         &mut self,
         tools: &mut Tools<'_, TrialParameters>,
     ) -> Option<Proposal<TrialParameters>> {
-        let DeSearch { settings, design_seed, designed, scratch, .. } = self;
-        let design = scratch.design.get_or_insert_with(|| {
+        let DeSearch { settings, design_seed, designed, design, .. } = self;
+        let design = design.get_or_insert_with(|| {
             let count = settings.population;
             let mut points = design::latin_hypercube(tools.space, count, *design_seed);
             points.truncate(count - *designed);
@@ -135,9 +123,8 @@ impl DeSearch {
         });
         *designed += 1;
         let mut point = design.pop()?;
-        let unseen =
-            tools.unseen(1, &mut point, |tools, _, point| Some((tools.space.key(point), ())))?;
-        Some(Proposal { point, key: unseen.key, mark: TrialParameters::UNTARGETED })
+        let key = tools.unseen(1, &mut point, |tools, _, point| tools.space.key(point))?;
+        Some(Proposal { point, key, mark: TrialParameters::UNTARGETED })
     }
 
     /// The next target. After the last member of a round, a new generation begins.
@@ -171,16 +158,16 @@ impl DeSearch {
         let mut trial =
             TrialParameters { target: Some(target as u32), ..TrialParameters::UNTARGETED };
         let mut point = tools.buffer();
-        let unseen = tools.unseen(MAX_TRIES, &mut point, |tools, attempt, point| {
+        let key = tools.unseen(MAX_TRIES, &mut point, |tools, attempt, point| {
             (trial.weight, trial.crossover) = self.mix(target, tools.space, tools.random, point);
             // A converged population makes few new points, so each attempt redraws one more coordinate.
             for _ in 0..attempt {
                 let i = tools.random.index(point.len());
                 point[i] = tools.space.axis(i).draw(tools.random);
             }
-            Some((tools.space.key(point), ()))
+            tools.space.key(point)
         })?;
-        Some(Proposal { point, key: unseen.key, mark: trial })
+        Some(Proposal { point, key, mark: trial })
     }
 
     /// Writes a trial for `target` to `point`. Returns its F and CR.
@@ -245,7 +232,7 @@ impl DeSearch {
         random: &mut Random,
     ) -> Option<Box<[f64]>> {
         let DeSearch { population, history, .. } = self;
-        let (old, new) = (population.rank(target), sample.rank);
+        let (old, new) = (population.members()[target].rank, sample.rank);
         if old.beats(new) {
             return Some(sample.point);
         }
@@ -283,7 +270,7 @@ impl Search for DeSearch {
         if self.designed < self.settings.population {
             return self.propose_designed(tools);
         }
-        self.scratch.design = None;
+        self.design = None;
         if self.population.is_ready() {
             let target = self.next_target(tools);
             return self.propose_trial(target, tools);
@@ -455,7 +442,7 @@ mod tests {
         let setup = Setup { space, budget: Some(budget), seed: 1 };
         let classic = DifferentialEvolution::default().population(population);
         let l_shade = LShade::default().population(population);
-        let shell = Shell::new("de", setup, |setup, random| match strategy {
+        let shell = Shell::new("de", setup, |random| match strategy {
             Strategy::LShade => DeSearch::l_shade(&l_shade, setup, random),
             _ => DeSearch::classic(strategy, &classic, setup, random),
         });
@@ -474,7 +461,7 @@ mod tests {
             }
             assert_eq!(run.search().population.len(), 4);
             out.extend((0..100).map(|_| run.ask().unwrap()));
-            assert!(run.search().population.turn() > 0, "no trial was made");
+            assert!(run.search().population.turn > 0, "no trial was made");
             for candidate in out.into_iter().rev() {
                 run.tell(candidate, Outcome::failed("late")).unwrap();
             }

@@ -1,7 +1,6 @@
 //! The population: its members, the best one, and the next target.
 
 use super::settings::MIN_MEMBERS;
-use crate::outcome::Rank;
 use crate::random::Random;
 use crate::sample::Sample;
 use serde::{Deserialize, Serialize};
@@ -12,7 +11,7 @@ pub(super) struct Population {
     /// The index of the best member.
     best: usize,
     /// The next target of the current round, which covers the members `0..round`.
-    turn: usize,
+    pub(super) turn: usize,
     round: usize,
     /// For L-SHADE, the members from best to worst at the start of the round. Members only improve within
     /// a round, so the first ones remain good.
@@ -52,11 +51,6 @@ impl Population {
         Some(turn)
     }
 
-    #[cfg(test)]
-    pub(super) fn turn(&self) -> usize {
-        self.turn
-    }
-
     /// Begins a round over all members, and returns its first target.
     pub(super) fn begin_round(&mut self, needs_order: bool) -> usize {
         self.round = self.members.len();
@@ -94,11 +88,6 @@ impl Population {
             }
             _ => Some(sample),
         }
-    }
-
-    /// The rank of a member.
-    pub(super) fn rank(&self, index: usize) -> Rank {
-        self.members[index].rank
     }
 
     /// Replaces a member by a sample that is no worse. Returns the replaced member.

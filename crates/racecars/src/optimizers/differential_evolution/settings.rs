@@ -1,6 +1,6 @@
 //! The settings of differential evolution, and their derived defaults.
 
-use crate::error::{Error, Result};
+use crate::error::{Result, ensure};
 use crate::optimizers::settings::settings;
 use serde::{Deserialize, Serialize};
 
@@ -62,9 +62,6 @@ pub(super) const MIN_MEMBERS: usize = 4;
 /// The size of L-SHADE's archive, as a multiple of the population.
 pub(super) const ARCHIVE_RATE: f64 = 2.6;
 
-const DEFAULT_WEIGHT: (f64, f64) = (0.5, 1.0);
-const DEFAULT_CROSSOVER: f64 = 0.7;
-
 impl DifferentialEvolution {
     pub(super) fn resolve(
         &self,
@@ -76,8 +73,8 @@ impl DifferentialEvolution {
         let resolved = Resolved {
             strategy,
             population: self.population.unwrap_or_else(default_population),
-            weight: self.weight.unwrap_or(DEFAULT_WEIGHT),
-            crossover: self.crossover.unwrap_or(DEFAULT_CROSSOVER),
+            weight: self.weight.unwrap_or((0.5, 1.0)),
+            crossover: self.crossover.unwrap_or(0.7),
             budget,
         };
         resolved.check()?;
@@ -88,15 +85,9 @@ impl DifferentialEvolution {
 impl LShade {
     pub(super) fn resolve(&self, dimension: usize, budget: Option<u64>) -> Result<Resolved> {
         let default_population = || default_population(18, 1.0 + ARCHIVE_RATE, dimension, budget);
-        let resolved = Resolved {
-            strategy: Strategy::LShade,
-            population: self.population.unwrap_or_else(default_population),
-            weight: DEFAULT_WEIGHT,
-            crossover: DEFAULT_CROSSOVER,
-            budget,
-        };
-        resolved.check()?;
-        Ok(resolved)
+        let population = self.population.unwrap_or_else(default_population);
+        let settings = DifferentialEvolution::default().population(population);
+        settings.resolve(Strategy::LShade, dimension, budget)
     }
 }
 
@@ -130,21 +121,18 @@ impl Resolved {
     pub(super) fn check(&self) -> Result<()> {
         const MAX_POPULATION: usize = 10_000_000;
         let Resolved { population, weight: (low, high), crossover, .. } = *self;
-        if !(MIN_MEMBERS..=MAX_POPULATION).contains(&population) {
-            return Err(Error::setting(format!(
-                "population N = {population} is not from {MIN_MEMBERS} to {MAX_POPULATION}"
-            )));
-        }
-        if !(low > 0.0 && low <= high && high <= 2.0) {
-            return Err(Error::setting(format!(
-                "weight F = {low} to {high} is not an ascending range above 0, up to 2"
-            )));
-        }
-        if !(0.0..=1.0).contains(&crossover) {
-            return Err(Error::setting(format!(
-                "crossover rate CR = {crossover} is not from 0 to 1"
-            )));
-        }
+        ensure!(
+            (MIN_MEMBERS..=MAX_POPULATION).contains(&population),
+            setting,
+            "population N = {population} is not from {MIN_MEMBERS} to {MAX_POPULATION}"
+        );
+        ensure!(
+            low > 0.0 && low <= high && high <= 2.0,
+            setting,
+            "weight F = {low} to {high} is not an ascending range above 0, up to 2"
+        );
+        let is_rate = (0.0..=1.0).contains(&crossover);
+        ensure!(is_rate, setting, "crossover rate CR = {crossover} is not from 0 to 1");
         Ok(())
     }
 

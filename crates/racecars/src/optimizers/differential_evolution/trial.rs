@@ -50,9 +50,7 @@ const BLOCK_COORDINATES: usize = 64;
 impl Mutation<'_> {
     /// Writes the trial.
     pub(super) fn write_trial(&self, space: &Space, random: &mut Random, trial: &mut [f64]) {
-        for entry in space.entries() {
-            let range = entry.range();
-            let axis = space.axis(range.start);
+        for (range, axis) in space.axes() {
             for first in range.clone().step_by(BLOCK_COORDINATES) {
                 let block = first..range.end.min(first + BLOCK_COORDINATES);
                 let taken = chances(self.crossover, random);

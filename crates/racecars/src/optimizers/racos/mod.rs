@@ -26,7 +26,7 @@ use crate::outcome::Rank;
 use crate::random::Random;
 use crate::sample::Sample;
 use crate::space::{Interval, SearchRegion, Space};
-use schedule::RegionSchedule;
+use schedule::{AdaptiveRegion, RegionSchedule};
 use serde::{Deserialize, Serialize};
 use settings::Resolved;
 use training_set::TrainingSet;
@@ -64,7 +64,7 @@ impl RaceCars {
         seed: u64,
     ) -> Result<Shell<RacosSearch>> {
         let setup = Setup { space, budget, seed };
-        Shell::new("race-cars", setup, |setup, _| RacosSearch::race_cars(self, setup))
+        Shell::new("race-cars", setup, |_| RacosSearch::race_cars(self, setup))
     }
 }
 
@@ -79,9 +79,8 @@ impl Shell<RacosSearch> {
         if !search.training.is_ready() || !space.is_continuous() {
             return None;
         }
-        let (positive, negatives) = search.training.draw_positive(random);
-        let mut classifier = Classifier::default();
-        Some(classifier.learn(space, positive, negatives, search.active_region(), random))
+        let examples = search.training.draw(space, random);
+        Some(Classifier::default().learn(examples, search.active_region(), random))
     }
 }
 
@@ -90,10 +89,11 @@ impl RacosSearch {
     pub(crate) fn race_cars(settings: &RaceCars, setup: Setup<'_>) -> Result<Self> {
         let Setup { space, budget, .. } = setup;
         let (classification, schedule) = if settings.is_adaptive() {
-            (settings.classification.or_adaptive(), RegionSchedule::adaptive(space, budget))
+            let region = AdaptiveRegion::new(space, budget);
+            (settings.classification.or_adaptive(), RegionSchedule::Adaptive(region))
         } else {
             let Shrinking { gamma, rho } = settings.shrinking(space.dimension(), budget)?;
-            (settings.classification, RegionSchedule::fixed(gamma, rho))
+            (settings.classification, RegionSchedule::Fixed { gamma, rho, shrunken: None })
         };
         RacosSearch::new(Variant::RaceCars, &classification, schedule, setup)
     }
@@ -138,7 +138,7 @@ impl RacosSearch {
         let RacosSearch { settings, training, schedule, classifier, .. } = self;
         let mut learn = |tools: &mut Tools<'_, ()>, attempt: usize, point: &mut [f64]| {
             let (space, random) = (tools.space, &mut *tools.random);
-            let (positive, negatives) = training.draw_positive(random);
+            let examples = training.draw(space, random);
             let is_inside = attempt < MAX_TRIES && !schedule.leaves_region(random);
             let first = schedule.next_coordinate(space.dimension(), random);
             let extra = schedule.extra_coordinates(space.dimension(), random);
@@ -146,15 +146,12 @@ impl RacosSearch {
             let uncertain = Uncertain { first, count };
             let best = training.best().filter(|_| is_inside);
             let region = best.and_then(|best| schedule.region(&best.point));
-            classifier.draw(space, positive, negatives, region, uncertain, random, point)
+            classifier.draw(examples, region, uncertain, random, point)
         };
         if settings.repeats || !tools.space.can_repeat() {
             return Some(learn(tools, 0, point));
         }
-        let drawn = tools.unseen(2 * MAX_TRIES, point, |tools, attempt, point| {
-            Some((learn(tools, attempt, point), ()))
-        });
-        drawn.map(|unseen| unseen.key)
+        tools.unseen(2 * MAX_TRIES, point, learn)
     }
 
     /// Writes a uniform sample of the whole space to `point`.
@@ -209,9 +206,10 @@ impl Search for RacosSearch {
         tools: &mut Tools<'_, ()>,
     ) -> Result<Option<Box<[f64]>>> {
         let Evaluated { sample, asked, .. } = evaluated;
-        if self.training.is_ready() {
+        // Points that were not asked say nothing about the region.
+        if asked.is_some() && self.training.is_ready() {
             let is_better = self.training.best().is_none_or(|best| sample.rank < best.rank);
-            self.schedule.learn(is_better, asked.is_some(), tools.space.dimension());
+            self.schedule.learn(is_better, tools.space.dimension());
         }
         if self.variant != Variant::Racos || !self.training.is_ready() {
             return Ok(self.insert(sample, tools));

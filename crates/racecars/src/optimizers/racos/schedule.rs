@@ -2,7 +2,7 @@
 
 use crate::optimizers::saved::ID_HEADROOM;
 use crate::random::Random;
-use crate::space::{SearchRegion, Space};
+use crate::space::{Axis, SearchRegion, Space};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,14 +57,6 @@ pub(super) struct AdaptiveRegion {
 }
 
 impl RegionSchedule {
-    pub(super) fn fixed(gamma: f64, rho: f64) -> Self {
-        RegionSchedule::Fixed { gamma, rho, shrunken: None }
-    }
-
-    pub(super) fn adaptive(space: &Space, budget: Option<u64>) -> Self {
-        RegionSchedule::Adaptive(AdaptiveRegion::new(space, budget))
-    }
-
     /// Updates the region before a step, after `told` evaluations. It is always relative to the whole
     /// space, not to the previous region.
     pub(super) fn step(&mut self, best: &[f64], told: u64, random: &mut Random) {
@@ -104,10 +96,9 @@ impl RegionSchedule {
         }
     }
 
-    /// Learns whether an outcome is an improvement. Points that were not asked are ignored, since they say
-    /// nothing about the region.
-    pub(super) fn learn(&mut self, is_better: bool, is_asked: bool, dimension: usize) {
-        if let (RegionSchedule::Adaptive(adaptive), true) = (self, is_asked) {
+    /// Learns whether the outcome of an asked point is an improvement.
+    pub(super) fn learn(&mut self, is_better: bool, dimension: usize) {
+        if let RegionSchedule::Adaptive(adaptive) = self {
             adaptive.learn(is_better, dimension as f64);
         }
     }
@@ -196,10 +187,10 @@ impl AdaptiveRegion {
     /// Turns of each coordinate without an improvement after which the search has stalled.
     const TURNS_BEFORE_STALL: u64 = 3;
 
-    fn new(space: &Space, budget: Option<u64>) -> Self {
+    pub(super) fn new(space: &Space, budget: Option<u64>) -> Self {
         // In a discrete space the region need not be narrower than a single value.
-        let counts = space.entries().iter().map(|entry| space.axis(entry.range().start).count());
-        let counts = counts.map(|count| count.map_or(f64::INFINITY, |count| count as f64));
+        let count = |axis: Axis| axis.count().map_or(f64::INFINITY, |count| count as f64);
+        let counts = space.axes().map(|(_, axis)| count(axis));
         let narrowest = (1.0 / counts.fold(1.0, f64::max)).max(1e-10);
         AdaptiveRegion {
             budget,

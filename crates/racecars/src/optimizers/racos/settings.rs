@@ -1,6 +1,6 @@
 //! The settings of RACOS, SRACOS and RACE-CARS, and their derived defaults.
 
-use crate::error::{Error, Result};
+use crate::error::{Result, ensure};
 use crate::optimizers::settings::{choices, settings};
 use crate::space::Space;
 use serde::{Deserialize, Serialize};
@@ -140,27 +140,24 @@ impl Resolved {
         let Resolved {
             training_size: r, positive_size: m, exploitation: lambda, uncertain: u, ..
         } = *self;
-        if !(2..=MAX_TRAINING_SIZE).contains(&r) {
-            return Err(Error::setting(format!(
-                "training size r = {r} is not from 2 to {MAX_TRAINING_SIZE}"
-            )));
-        }
-        if m == 0 || m >= r {
-            return Err(Error::setting(format!(
-                "positive size m = {m} is not from 1 to r - 1 = {}",
-                r - 1
-            )));
-        }
-        if !(0.0..=1.0).contains(&lambda) {
-            return Err(Error::setting(format!(
-                "exploitation rate lambda = {lambda} is not from 0 to 1"
-            )));
-        }
-        if u == 0 || u > dimension {
-            return Err(Error::setting(format!(
-                "uncertain coordinates u = {u} is not from 1 to the dimension {dimension}"
-            )));
-        }
+        ensure!(
+            (2..=MAX_TRAINING_SIZE).contains(&r),
+            setting,
+            "training size r = {r} is not from 2 to {MAX_TRAINING_SIZE}"
+        );
+        ensure!(
+            (1..r).contains(&m),
+            setting,
+            "positive size m = {m} is not from 1 to r - 1 = {}",
+            r - 1
+        );
+        let is_rate = (0.0..=1.0).contains(&lambda);
+        ensure!(is_rate, setting, "exploitation rate lambda = {lambda} is not from 0 to 1");
+        ensure!(
+            (1..=dimension).contains(&u),
+            setting,
+            "uncertain coordinates u = {u} is not from 1 to the dimension {dimension}"
+        );
         Ok(())
     }
 }
@@ -180,16 +177,10 @@ impl RaceCars {
         };
         let gamma = self.gamma.unwrap_or(0.95);
         let rho = self.rho.unwrap_or(default_rho.min(1.0));
-        if !(gamma > 0.0 && gamma < 1.0) {
-            return Err(Error::setting(format!(
-                "shrinking rate gamma = {gamma} is not between 0 and 1"
-            )));
-        }
-        if !(0.0..=1.0).contains(&rho) {
-            return Err(Error::setting(format!(
-                "shrinking frequency rho = {rho} is not from 0 to 1"
-            )));
-        }
+        let is_factor = gamma > 0.0 && gamma < 1.0;
+        ensure!(is_factor, setting, "shrinking rate gamma = {gamma} is not between 0 and 1");
+        let is_rate = (0.0..=1.0).contains(&rho);
+        ensure!(is_rate, setting, "shrinking frequency rho = {rho} is not from 0 to 1");
         Ok(Shrinking { gamma, rho })
     }
 }

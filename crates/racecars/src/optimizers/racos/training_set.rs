@@ -2,6 +2,7 @@
 //! `Replacing` sub-procedure updates it.
 
 use super::settings::Replacing;
+use crate::classify::Examples;
 use crate::outcome::Rank;
 use crate::random::Random;
 use crate::sample::Sample;
@@ -44,11 +45,12 @@ impl TrainingSet {
     }
 
     /// A random positive point that did not fail, and the negatives. The set must be ready.
-    pub(super) fn draw_positive(&self, random: &mut Random) -> (&Sample, &[Sample]) {
+    pub(super) fn draw<'a>(&'a self, space: &'a Space, random: &mut Random) -> Examples<'a> {
         debug_assert!(self.is_ready(), "positives are drawn from a complete training set");
         let succeeded =
             self.positives.iter().take_while(|sample| !sample.rank.is_failure()).count();
-        (&self.positives[random.index(succeeded.max(1))], &self.negatives)
+        let positive = &self.positives[random.index(succeeded.max(1))];
+        Examples { space, positive, negatives: &self.negatives }
     }
 
     /// Inserts a sample into the sorted positives. The last positive then replaces a negative. Returns the
@@ -97,10 +99,8 @@ impl TrainingSet {
         const NOT_EMPTY: &str = "a training set has at least one negative";
         let index = match replacing {
             Replacing::Worst => {
-                let ranked = || self.negatives.iter().enumerate();
-                let find = || ranked().max_by(|(_, a), (_, b)| a.rank.cmp(&b.rank));
-                let worst = self.worst.or_else(|| find().map(|(index, _)| index));
-                let worst = worst.expect(NOT_EMPTY);
+                let find = || (0..self.negatives.len()).max_by_key(|&i| self.negatives[i].rank);
+                let worst = self.worst.or_else(find).expect(NOT_EMPTY);
                 if !displaced.rank.beats(self.negatives[worst].rank) {
                     self.worst = Some(worst);
                     return Some(displaced);
@@ -149,9 +149,7 @@ impl TrainingSet {
 /// The squared distance of two points, relative to the length of each axis. Different values of an
 /// unordered axis have distance 1.
 fn distance(space: &Space, a: &[f64], b: &[f64]) -> f64 {
-    let squares = space.entries().iter().map(|entry| {
-        let range = entry.range();
-        let axis = space.axis(range.start);
+    let squares = space.axes().map(|(range, axis)| {
         let Interval { low, high } = axis.extent();
         let length = if high > low { high - low } else { 1.0 };
         let pairs = a[range.clone()].iter().zip(&b[range]);

@@ -23,7 +23,7 @@ use crate::random::Random;
 use crate::space::Space;
 use plan::{Leg, Role};
 use serde::{Deserialize, Serialize};
-use survey::{Findings, Survey};
+use survey::Survey;
 
 /// The initial standard deviation of CMA-ES, as a fraction of each axis.
 const INITIAL_SIGMA: f64 = 0.2;
@@ -79,7 +79,7 @@ pub enum Noise {
 choices!(Noise { Detect => "detect", Yes => "yes", No => "no" });
 
 /// The rule of `auto`.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AutoRule {
     seed: u64,
     noise: Noise,
@@ -106,16 +106,8 @@ impl AutoRule {
         let coordinates =
             plan::surveyed_coordinates(horizon, space.dimension()).filter(|_| !space.can_repeat());
         let survey = coordinates.map(|coordinates| Survey::new(coordinates, random.bits()));
-        let rule = AutoRule {
-            seed,
-            noise: settings.noise,
-            budget,
-            survey,
-            legs: Vec::new(),
-            leg: 0,
-            is_full: false,
-            race_cars: None,
-        };
+        let noise = settings.noise;
+        let rule = AutoRule { seed, noise, budget, survey, ..AutoRule::default() };
         Ok(PortfolioSearch::new(rule, budget))
     }
 
@@ -130,8 +122,8 @@ impl AutoRule {
         let (space, asked) = (tools.space, tools.ledger.next_id());
         let n = space.dimension();
         let horizon = plan::horizon(self.budget, n);
-        let nothing = Findings { shape: None, noise: None };
-        let findings = self.survey.as_ref().map_or(nothing, Survey::findings);
+        let shape = self.survey.as_ref().and_then(Survey::shape);
+        let noise = self.survey.as_ref().and_then(Survey::noise);
         // What is still not known by now counts as deterministic: the repeated point failed or was lost.
         let is_noisy = self.is_noisy() == Some(true);
         let mut plan = if space.can_repeat() {
@@ -141,7 +133,7 @@ impl AutoRule {
                 reason: format!("some coordinates are discrete{}", plan::noise(is_noisy)),
             }
         } else {
-            plan::plan(findings.shape, is_noisy, horizon, n)
+            plan::plan(shape, is_noisy, horizon, n)
         };
         // Legs that would already be over are dropped.
         plan.legs.retain(|leg| leg.until > asked);
@@ -158,7 +150,7 @@ impl AutoRule {
         let race_cars = Algorithm::race_cars().optimizer(space, own, self.seed)?;
         let place = team.add(race_cars, false, tools);
         team.tell_early(place)?;
-        team.referee = is_noisy.then(|| Referee::new(findings.noise, self.budget));
+        team.referee = is_noisy.then(|| Referee::new(noise, self.budget));
         team.note(asked, plan.reason);
         debug_assert!(plan.legs.is_sorted_by(|a, b| a.until < b.until), "legs are in order");
         (self.race_cars, self.is_full, self.legs) = (Some(place), plan.is_full, plan.legs);
@@ -202,9 +194,8 @@ impl AutoRule {
                 let share = share.filter(|_| !was_active(Role::CmaEs));
                 let step = share.map_or(POLISH_STEP, |share| share.clamp(least, most));
                 let setup = Setup { space, budget: None, seed: tools.random.bits() };
-                let polish = Shell::new(PolishSearch::NAME, setup, |setup, _| {
-                    Ok(PolishSearch::new(setup.space, step))
-                })?;
+                let make = |_: &mut Random| Ok(PolishSearch::new(space, step));
+                let polish = Shell::new(PolishSearch::NAME, setup, make)?;
                 team.add(Box::new(polish), true, tools)
             }
         };

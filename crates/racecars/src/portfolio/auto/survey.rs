@@ -32,15 +32,6 @@ pub(super) struct Survey {
     values: Vec<Option<f64>>,
 }
 
-/// The findings of a survey.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Findings {
-    /// `None` if no coordinate was surveyed, or if too many values are missing.
-    pub(super) shape: Option<Shape>,
-    /// The two values of the same point, if they differ.
-    pub(super) noise: Option<(f64, f64)>,
-}
-
 /// The shape of the objective.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Shape {
@@ -127,11 +118,8 @@ impl Survey {
         })
     }
 
-    pub(super) fn findings(&self) -> Findings {
-        Findings { shape: self.shape(), noise: self.noise() }
-    }
-
-    fn shape(&self) -> Option<Shape> {
+    /// `None` if no coordinate was surveyed, or if too many values are missing.
+    pub(super) fn shape(&self) -> Option<Shape> {
         let (mut pairs, mut crossed, mut profiles, mut crests) = (0, 0, 0, 0);
         let by_coordinate =
             self.values[..self.values.len() - 1].chunks_exact(BASE_POINTS * POSITIONS);
@@ -175,7 +163,7 @@ impl Survey {
 mod tests {
     use super::*;
 
-    fn survey(seed: u64, objective: impl FnMut(&[f64]) -> Option<f64>) -> Findings {
+    fn survey(seed: u64, objective: impl FnMut(&[f64]) -> Option<f64>) -> Survey {
         survey_of(6, seed, objective)
     }
 
@@ -183,7 +171,7 @@ mod tests {
         coordinates: usize,
         seed: u64,
         mut objective: impl FnMut(&[f64]) -> Option<f64>,
-    ) -> Findings {
+    ) -> Survey {
         let space = Space::cube(30, -5.0, 5.0).unwrap();
         let mut survey = Survey::new(coordinates, seed);
         let mut point = vec![0.0; 30];
@@ -192,11 +180,11 @@ mod tests {
             survey.tell(slot, objective(&point));
         }
         assert!(survey.is_complete() && survey.is_sound());
-        survey.findings()
+        survey
     }
 
     fn mean(measure: impl Fn(Shape) -> f64, objective: fn(&[f64]) -> f64) -> f64 {
-        let found = |seed| measure(survey(seed, |x| Some(objective(x))).shape.unwrap());
+        let found = |seed| measure(survey(seed, |x| Some(objective(x))).shape().unwrap());
         (0..40).map(found).sum::<f64>() / 40.0
     }
 
@@ -217,18 +205,19 @@ mod tests {
     fn noise_is_detected_and_missing_values_are_ignored() {
         let mut noise = Random::new(1);
         let mut noisy = |x: &[f64]| Some(x.iter().sum::<f64>() + 1e-9 * noise.normal());
-        assert!(survey(1, &mut noisy).noise.is_some());
+        assert!(survey(1, &mut noisy).noise().is_some());
         let found = survey_of(0, 1, &mut noisy);
-        assert!(found.noise.is_some() && found.shape.is_none());
-        assert!(survey(1, |x| Some(x.iter().sum())).noise.is_none());
+        assert!(found.noise().is_some() && found.shape().is_none());
+        assert!(survey(1, |x| Some(x.iter().sum())).noise().is_none());
         let mut calls = 0;
         let rounding = |x: &[f64]| {
             calls += 1;
             Some(x.iter().sum::<f64>() * (1.0 + f64::EPSILON * f64::from(calls % 7)))
         };
-        assert!(survey(1, rounding).noise.is_none());
-        assert_eq!(survey(1, |_| None), Findings { shape: None, noise: None });
+        assert!(survey(1, rounding).noise().is_none());
+        let nothing = survey(1, |_| None);
+        assert_eq!((nothing.shape(), nothing.noise()), (None, None));
         let half = survey(1, |x| (x[3] > 0.0).then(|| x.iter().sum()));
-        assert!(half.shape.is_none_or(|found| found.interaction == 0.0));
+        assert!(half.shape().is_none_or(|found| found.interaction == 0.0));
     }
 }
