@@ -118,7 +118,7 @@ impl Text {
     }
 
     /// The text with values in place; `quote` is applied to each value.
-    pub(crate) fn fill(&self, context: &Context<'_>, quote: fn(String) -> String) -> String {
+    pub(crate) fn fill(&self, context: &Context, quote: fn(String) -> String) -> String {
         let mut text = String::new();
         for piece in &self.pieces {
             match piece {
@@ -132,15 +132,15 @@ impl Text {
 
 /// The values of one evaluation.
 #[derive(Debug, Clone)]
-pub(crate) struct Context<'a> {
-    pub(crate) values: &'a [Values],
+pub(crate) struct Context {
+    pub(crate) values: Vec<Values>,
     pub(crate) trial: u64,
     pub(crate) seed: u64,
-    pub(crate) dir: &'a str,
-    pub(crate) base: &'a str,
+    pub(crate) dir: String,
+    pub(crate) base: String,
 }
 
-impl Context<'_> {
+impl Context {
     fn value(&self, slot: &Slot) -> String {
         match slot {
             Slot::Parameter(entry) | Slot::Spread(entry) => plain(&self.values[*entry]),
@@ -150,8 +150,8 @@ impl Context<'_> {
             },
             Slot::Trial => self.trial.to_string(),
             Slot::Seed => self.seed.to_string(),
-            Slot::Dir => self.dir.to_string(),
-            Slot::Base => self.base.to_string(),
+            Slot::Dir => self.dir.clone(),
+            Slot::Base => self.base.clone(),
         }
     }
 }
@@ -229,8 +229,9 @@ mod tests {
 
     fn fill(text: &str) -> Result<String> {
         let space = Space::builder().real("x", 0.0, 1.0).reals("w", 3, 0.0, 1.0).build()?;
-        let values = [0.25.into(), Values::from(vec![1.0, 0.5, 1e-7])];
-        let context = Context { values: &values, trial: 7, seed: 42, dir: "/d", base: "/b" };
+        let values = vec![0.25.into(), Values::from(vec![1.0, 0.5, 1e-7])];
+        let context =
+            Context { values, trial: 7, seed: 42, dir: "/d".to_string(), base: "/b".to_string() };
         let text = Text::parse(text, &space, Unknown::Refuse, "the command")?;
         Ok(text.fill(&context, |value| value))
     }
@@ -261,8 +262,9 @@ mod tests {
     fn unknown_names_can_be_kept() {
         let space = Space::cube(1, 0.0, 1.0).unwrap();
         let text = Text::parse("{a} {x[0]}", &space, Unknown::Keep, "a template").unwrap();
-        let values = [Values::Many(vec![Value::Real(0.5)])];
-        let context = Context { values: &values, trial: 0, seed: 0, dir: "", base: "" };
+        let values = vec![Values::Many(vec![Value::Real(0.5)])];
+        let context =
+            Context { values, trial: 0, seed: 0, dir: String::new(), base: String::new() };
         assert_eq!(text.fill(&context, |value| value), "{a} 0.5");
     }
 }
