@@ -1,8 +1,7 @@
 //! One run of a study: this thread keeps the search and its journal, the workers run the program.
 
-use crate::command::Task;
 use crate::error::{Error, ErrorKind, Result};
-use crate::evaluate::{Evaluator, Halt, Measurement, Stop};
+use crate::evaluate::{Evaluator, Halt, Job, Measurement, Stop};
 use crate::journal::{Part, Repeat, Tell};
 use crate::journaled::JournaledSearch;
 use crate::outcome::Outcome;
@@ -79,16 +78,6 @@ pub struct Status<'a> {
     pub confirming: Option<(u64, u64)>,
     /// Something that the user should know of, said once.
     pub notice: Option<&'a str>,
-}
-
-/// Work for a worker.
-struct Job {
-    trial: u64,
-    point: Vec<f64>,
-    /// `None` for the trial itself, a number for a fresh evaluation of a leading point.
-    number: Option<u64>,
-    /// The repetitions of the trial that have ended.
-    parts: Vec<Part>,
 }
 
 /// What workers report.
@@ -173,13 +162,10 @@ fn work(
     stop: Stop<'_>,
 ) {
     while let Some(job) = jobs.pop() {
-        let result = match job.number {
-            _ if stop.finish.load(Ordering::Acquire) => Err(Halt::Stopped),
-            None => {
-                let mut each = |part| news.push(News::Part(Part { worker, ..part }));
-                evaluator.trial(job.trial, &job.point, &job.parts, &mut each, stop)
-            }
-            Some(number) => evaluator.reevaluate(job.trial, &job.point, number, stop),
+        let each = |part| news.push(News::Part(Part { worker, ..part }));
+        let result = match stop.finish.load(Ordering::Acquire) {
+            true => Err(Halt::Stopped),
+            false => evaluator.evaluate(&job, each, stop),
         };
         news.push(News::Done(Done { job, worker, result }));
     }
@@ -347,10 +333,7 @@ impl Runner<'_> {
     }
 
     fn describe(&self, job: &Job, detail: &str, streams: [(&str, Option<&str>); 2]) -> String {
-        let Job { trial, point, .. } = job;
-        let seed = self.evaluator.seed(*trial, 0);
-        let task = Task { trial: *trial, seed, point, folder: "" };
-        let command = self.evaluator.recipe().paste(task);
+        let command = self.evaluator.paste(job.trial, &job.point);
         let streams = streams.map(|(name, text)| match text.unwrap_or("").trim() {
             "" => format!("it wrote nothing to standard {name}"),
             text => format!("its standard {name} ends with:\n{text}"),
