@@ -184,14 +184,9 @@ impl Evaluator {
         };
         let (mut values, mut violations) = (Vec::new(), Vec::new());
         let mut enter = |outcome: &Outcome| {
-            values.extend(match outcome {
-                Outcome::Infeasible { value, .. } => *value,
-                outcome => outcome.value(),
-            });
-            violations.push(match outcome {
-                Outcome::Infeasible { violation, .. } => *violation,
-                _ => 0.0,
-            });
+            let (value, violation) = outcome::value_and_violation(outcome);
+            values.extend(value);
+            violations.push(violation.unwrap_or(0.0));
         };
         for part in parts {
             measurement.attempts += part.attempts;
@@ -316,13 +311,13 @@ impl Evaluator {
         let finished = process::run(&invocation, self.limits, stop)?;
         let outcome = match outcome::of_ending(&finished.ending) {
             Some(outcome) => outcome,
-            None => self.find(task, &finished)?.unwrap_or_else(|failure| failure),
+            None => self.find(task, &finished)?,
         };
         Ok((invocation, finished, outcome))
     }
 
     /// The outcome of a run that ended well.
-    fn find(&self, task: Task<'_>, finished: &Finished) -> io::Result<Result<Outcome, Outcome>> {
+    fn find(&self, task: Task<'_>, finished: &Finished) -> io::Result<Outcome> {
         let shortage = Cell::new(None);
         let read = |path: &Text| -> Result<Captured, String> {
             let path = self.recipe.path(task, path);
@@ -332,7 +327,7 @@ impl Evaluator {
                 what
             })
         };
-        let outcome = self.judge(finished, &read);
+        let outcome = self.judge(finished, &read).unwrap_or_else(|failure| failure);
         shortage.take().map_or(Ok(outcome), Err)
     }
 

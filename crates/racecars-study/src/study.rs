@@ -7,6 +7,7 @@ use crate::journaled::JournaledSearch;
 use crate::known;
 use crate::lock::Lock;
 use crate::orphans;
+use crate::outcome::value_and_violation;
 use crate::plan::{Plan, check_text, now};
 use crate::point::NamedPoint;
 use crate::record::{BestTrial, Totals};
@@ -14,7 +15,7 @@ use crate::runner::{self, Interrupt, Status};
 use crate::search::{Search, Step};
 use crate::settings::Settings;
 use crate::summary::{BestKnown, Chosen, Summary};
-use racecars::{Outcome, StopReason};
+use racecars::StopReason;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -211,10 +212,7 @@ impl Study {
             Chosen { trial, value, evaluations: 1, infeasible, params, command }
         };
         let best = record.best.as_ref().map(|best| {
-            let (value, infeasible) = match &best.outcome {
-                Outcome::Infeasible { violation, value } => (*value, Some(*violation)),
-                outcome => (outcome.value(), None),
-            };
+            let (value, infeasible) = value_and_violation(&best.outcome);
             chosen(best.trial, value, infeasible, &best.point)
         });
         let leader = self.search.recommended();

@@ -9,7 +9,7 @@ use super::reproduce;
 use super::timeline::{Timeline, timeline};
 use super::warnings::{self, Warning, warnings};
 use crate::noise::Recommended;
-use crate::outcome::Outcome;
+use crate::outcome::value_and_violation;
 use racecars::{Portfolio, Rank};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -171,11 +171,7 @@ fn assignments(digest: &Digest, point: &[f64]) -> Vec<(String, String)> {
 
 fn best(digest: &Digest) -> Option<Value> {
     let best = digest.record.best.as_ref()?;
-    let (value, violation) = match best.outcome {
-        Outcome::Value(value) => (Some(value), None),
-        Outcome::Infeasible { violation, value } => (value, Some(violation)),
-        Outcome::Failed(_) => (None, None),
-    };
+    let (value, violation) = value_and_violation(&best.outcome);
     Some(json!({
         "trial": best.trial,
         "order": digest.best_order,
