@@ -50,11 +50,11 @@ impl State {
     }
 
     /// Enters a line of the journal; `Err` says what is wrong with it.
-    fn replay(&mut self, event: Event<'_>) -> Result<(), String> {
+    fn replay(&mut self, event: Event<'_>) -> Result<()> {
         match event {
             Event::Ask(ask) => self.replay_ask(&ask),
             Event::Part(part) => self.enter_part(part),
-            Event::Tell(tell) => self.tell(tell).map_err(|error| error.to_string()),
+            Event::Tell(tell) => self.tell(tell),
             Event::Repeat(repeat) => {
                 self.record.enter_repeat(&repeat);
                 Ok(())
@@ -70,27 +70,29 @@ impl State {
     }
 
     /// Enters a repetition; they end one after the other.
-    fn enter_part(&mut self, part: Part) -> Result<(), String> {
+    fn enter_part(&mut self, part: Part) -> Result<()> {
         self.search.point(part.trial)?;
         let parts = self.parts.entry(part.trial).or_default();
         if part.number != parts.len() as u64 || part.outcome.is_failure() {
             let (number, trial) = (part.number, part.trial);
-            return Err(format!("repetition {number} of trial {trial} is not the next, or failed"));
+            return Err(Error::setting(format!(
+                "repetition {number} of trial {trial} is not the next, or failed"
+            )));
         }
         parts.push(part);
         Ok(())
     }
 
-    fn replay_ask(&mut self, ask: &Ask<'_>) -> Result<(), String> {
+    fn replay_ask(&mut self, ask: &Ask<'_>) -> Result<()> {
         let space = &self.plan.space;
         let point = self.search.replay_ask(ask.trial, ask.told)?;
-        let ours = serde_json::to_string(&space.view(point)).map_err(|error| error.to_string())?;
+        let ours = serde_json::to_string(&space.view(point)).map_err(Error::setting)?;
         if ours != ask.params.get() && !is_same_json(&ours, ask.params.get()) {
-            return Err(format!(
+            return Err(Error::setting(format!(
                 "trial {} is not the point that {} proposes there: another version of racecars may \
                  have written it",
                 ask.trial, self.plan.algorithm
-            ));
+            )));
         }
         self.record.counts.asked += 1;
         Ok(())
@@ -99,7 +101,7 @@ impl State {
     /// Enters an outcome that is in the journal, as it is read from there.
     fn tell(&mut self, mut tell: Tell) -> Result<()> {
         tell.outcome = tell.outcome.checked();
-        let point = self.search.point(tell.trial).map_err(Error::setting)?;
+        let point = self.search.point(tell.trial)?;
         self.record.enter(&tell, point);
         self.parts.remove(&tell.trial);
         self.search.tell(tell.trial, tell.outcome)
@@ -232,7 +234,7 @@ impl JournaledSearch {
         let step = search.step()?;
         if let Step::Asked(trial) = step {
             let session = search.session();
-            let point = search.point(trial).map_err(Error::setting)?;
+            let point = search.point(trial)?;
             self.journal.append(&Entry::Ask {
                 trial,
                 params: session.space().view(point),
@@ -252,12 +254,12 @@ impl JournaledSearch {
     /// Takes in a repetition of a pending trial.
     pub(crate) fn part(&mut self, part: Part) -> Result<()> {
         self.journal.append(&Entry::Part(&part))?;
-        self.state.enter_part(part).map_err(Error::setting)
+        self.state.enter_part(part)
     }
 
     /// Takes in an outcome. The optimizer learns it by [`JournaledSearch::step`].
     pub(crate) fn tell(&mut self, tell: &Tell) -> Result<()> {
-        self.state.search.point(tell.trial).map_err(Error::setting)?;
+        self.state.search.point(tell.trial)?;
         self.journal.append(&Entry::Tell(tell))?;
         self.state.tell(tell.clone())
     }

@@ -133,8 +133,7 @@ impl Study {
         let Step::Asked(trial) = search.step()? else {
             return Err(Error::setting("the space has no points"));
         };
-        let point = search.point(trial).map_err(Error::setting)?;
-        let dry_run = evaluator.dry_run(point, stop)?;
+        let dry_run = evaluator.dry_run(search.point(trial)?, stop)?;
         Ok((plan, dry_run))
     }
 

@@ -26,7 +26,7 @@ const IMPROVEMENTS: usize = 1000;
 const PIECES: usize = 60;
 
 /// The data of a page.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct Data {
     generated: u64,
     study: Value,
@@ -79,17 +79,7 @@ impl Data {
                 generated: now,
                 study: json!({ "name": name, "begun": false }),
                 state: json!({ "state": "waiting", "told": 0 }),
-                best: None,
-                recommended: None,
-                warnings: Vec::new(),
-                parameters: Vec::new(),
-                importance: Value::Null,
-                sample: Sample::default(),
-                improvements: Vec::new(),
-                region: Value::Null,
-                portfolio: None,
-                failures: Value::Null,
-                timeline: Timeline::default(),
+                ..Data::default()
             };
         };
         let importance = measure(digest);
@@ -276,11 +266,7 @@ fn sample(digest: &Digest, shown: &[usize]) -> Sample {
         sample.order.push(kept.order(row));
         sample.time.push(digits(digest.clock(trial.end), 6));
         sample.value.push(trial.value.is_finite().then(|| digits(trial.value, 6)));
-        sample.status.push(match trial.status {
-            TrialStatus::Value => 0,
-            TrialStatus::Infeasible => 1,
-            TrialStatus::Failed => 2,
-        });
+        sample.status.push(trial.status as u8);
         sample.tenth.push(u8::from(is_best.contains(&row)));
     }
     sample.places =
@@ -337,11 +323,7 @@ fn failures(digest: &Digest) -> Value {
         .map(|i| {
             let mut counts = [0; 3];
             for trial in &digest.trials[i * told / pieces..(i + 1) * told / pieces] {
-                counts[match trial.status {
-                    TrialStatus::Value => 0,
-                    TrialStatus::Infeasible => 1,
-                    TrialStatus::Failed => 2,
-                }] += 1;
+                counts[trial.status as usize] += 1;
             }
             counts
         })

@@ -18,12 +18,12 @@ use std::path::{Path, PathBuf};
 /// How many failures of a kind are shown in full.
 const EXAMPLES: usize = 3;
 
-/// How a trial came out, in short.
+/// How a trial came out, in short; the page has the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TrialStatus {
-    Value,
-    Infeasible,
-    Failed,
+    Value = 0,
+    Infeasible = 1,
+    Failed = 2,
 }
 
 /// What is kept of every trial.
