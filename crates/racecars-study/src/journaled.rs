@@ -343,7 +343,7 @@ mod tests {
             let resumed = open(folder, &settings);
             prop_assert_eq!(&resumed.record().best, &best);
             let digest = Digest::read(folder).unwrap().unwrap();
-            prop_assert_eq!(&digest.record().best, &best);
+            prop_assert_eq!(&digest.record.best, &best);
 
             let mut json = Vec::new();
             export(folder, Format::Json, &mut json).unwrap();

@@ -1,7 +1,7 @@
 //! Points as people write them: `x=1,mode=a,w=[1,2,3]`.
 
 use crate::error::{Error, Result};
-use crate::parameter::read_value;
+use crate::parameter::{of_parameters, read_value};
 use racecars::{Domain, Space, Value, Values};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -78,11 +78,6 @@ impl NamedPoint {
         }
         Ok(NamedPoint { values })
     }
-}
-
-/// The library speaks of coordinates.
-fn of_parameters(error: racecars::Error) -> Error {
-    Error::setting(error.to_string().replacen("coordinate `", "parameter `", 1))
 }
 
 /// A value as the coordinate with this index has it.

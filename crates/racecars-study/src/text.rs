@@ -5,7 +5,7 @@
 //! alone, so that JSON and program text pass through.
 
 use crate::error::{Error, Result};
-use crate::parameter::BUILT_IN;
+use crate::parameter::{BUILT_IN, is_name};
 use racecars::{Space, Values};
 
 /// A text, cut at its placeholders.
@@ -62,13 +62,13 @@ impl Text {
             rest = &rest[open..];
             let inner = rest[1..].split_once('}').map(|(inner, _)| inner);
             if let Some(inner) = rest.strip_prefix("{{").and_then(|rest| rest.split_once("}}"))
-                && is_name(inner.0)
+                && is_placeholder(inner.0)
             {
                 plain.push_str(&rest[1..inner.0.len() + 3]);
                 rest = inner.1;
                 continue;
             }
-            match inner.filter(|inner| is_name(inner)) {
+            match inner.filter(|inner| is_placeholder(inner)) {
                 Some(name) => match slot(name, space, place)? {
                     Some(slot) => {
                         if !plain.is_empty() {
@@ -168,15 +168,14 @@ pub(crate) fn plain(values: &Values) -> String {
 }
 
 /// Whether this could be a placeholder: a name, with `[2]` or `...` perhaps.
-fn is_name(text: &str) -> bool {
+fn is_placeholder(text: &str) -> bool {
     let name = text.strip_suffix("...").unwrap_or(text);
     let name = match name.strip_suffix(']').and_then(|name| name.split_once('[')) {
         Some((name, index)) if index.bytes().all(|b| b.is_ascii_digit()) => name,
         Some(_) => return false,
         None => name,
     };
-    name.starts_with(|c: char| c.is_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
+    is_name(name)
 }
 
 /// What a name stands for; `None` if nothing.

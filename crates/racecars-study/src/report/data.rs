@@ -135,16 +135,15 @@ fn study(digest: &Digest) -> Value {
 }
 
 fn state(digest: &Digest) -> Value {
-    let count = |status| digest.trials.iter().filter(|trial| trial.status == status).count();
     let told = digest.trials.len();
     json!({
         "state": if digest.stop.is_some() { "stopped" } else { "running" },
         "stop": digest.stop,
         "told": told,
         "pending": digest.pending.len(),
-        "values": count(TrialStatus::Value),
-        "infeasible": count(TrialStatus::Infeasible),
-        "failed": count(TrialStatus::Failed),
+        "values": digest.count(TrialStatus::Value),
+        "infeasible": digest.count(TrialStatus::Infeasible),
+        "failed": digest.count(TrialStatus::Failed),
         "retried": digest.retried,
         "seconds": digest.elapsed(),
         "sessions": digest.stretches.len(),

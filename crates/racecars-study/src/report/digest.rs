@@ -82,7 +82,7 @@ pub struct Digest {
     pub(super) pending: BTreeMap<u64, Pending>,
     pub(super) kept: Kept,
     /// The best trial, and the leading ones.
-    pub(super) record: Record,
+    pub(crate) record: Record,
     /// Where the best trial stands in the order told.
     pub(super) best_order: u64,
     /// The order told and the value of each new best value.
@@ -102,14 +102,19 @@ pub struct Digest {
 impl Digest {
     /// Reads the study in a folder; `None` if it has not begun.
     pub fn read(folder: &Path) -> io::Result<Option<Digest>> {
+        Ok(Digest::open(folder)?.map(|(_, digest)| digest))
+    }
+
+    /// The same, with the reader that it can [follow](Digest::follow) on.
+    pub(crate) fn open(folder: &Path) -> io::Result<Option<(Reader, Digest)>> {
         let Some(mut reader) = Reader::open(folder)? else { return Ok(None) };
         let mut digest = Digest::new(folder, &reader);
         digest.follow(&mut reader)?;
-        Ok(Some(digest))
+        Ok(Some((reader, digest)))
     }
 
     /// A study that nothing has happened in yet.
-    pub fn new(folder: &Path, reader: &Reader) -> Self {
+    fn new(folder: &Path, reader: &Reader) -> Self {
         let (plan, space) = (reader.plan().clone(), reader.space().clone());
         let start = plan.started;
         Digest {
@@ -135,7 +140,7 @@ impl Digest {
     }
 
     /// Takes in what the journal has gained; returns whether that was anything.
-    pub fn follow(&mut self, reader: &mut Reader) -> io::Result<bool> {
+    pub(crate) fn follow(&mut self, reader: &mut Reader) -> io::Result<bool> {
         let mut grown = false;
         reader.read(|event| {
             self.take(event);
@@ -145,12 +150,6 @@ impl Digest {
         grown |= self.damaged.len() < reader.damaged().len();
         self.damaged = reader.damaged().to_vec();
         Ok(grown)
-    }
-
-    /// The best trial, and the leading ones.
-    #[cfg(test)]
-    pub(crate) fn record(&self) -> &Record {
-        &self.record
     }
 
     fn take(&mut self, event: Event<'_>) {
@@ -272,6 +271,11 @@ impl Digest {
     pub(super) fn clock(&self, at: u64) -> f64 {
         let part = |stretch: &Stretch| at.clamp(stretch.start, stretch.end) - stretch.start;
         self.stretches.iter().map(part).sum::<u64>() as f64 / 1000.0
+    }
+
+    /// How many trials came out so.
+    pub(super) fn count(&self, status: TrialStatus) -> usize {
+        self.trials.iter().filter(|trial| trial.status == status).count()
     }
 
     /// The running time until now.

@@ -20,6 +20,7 @@ pub(crate) use digest::name;
 pub(crate) use places::entries;
 
 use crate::plan::now;
+use crate::trace::not_begun;
 use data::Data;
 use racecars_figures::{escape, files};
 use std::io;
@@ -36,10 +37,7 @@ const SCRIPTS: [&str; 4] = [
 
 /// Writes the report of the study in a folder into a file.
 pub fn write(folder: &Path, out: &Path) -> io::Result<()> {
-    let Some(digest) = Digest::read(folder)? else {
-        let what = format!("{} holds no study that has begun", folder.display());
-        return Err(io::Error::new(io::ErrorKind::NotFound, what));
-    };
+    let digest = Digest::read(folder)?.ok_or_else(|| not_begun(folder))?;
     let page = page(folder, &data(folder, Some(&digest)), false);
     files::write(out, &page).map_err(io::Error::other)
 }

@@ -81,7 +81,7 @@ impl List {
     }
 
     fn failures(&mut self, digest: &Digest) {
-        let (told, failed) = (digest.trials.len(), count(digest, TrialStatus::Failed));
+        let (told, failed) = (digest.trials.len(), digest.count(TrialStatus::Failed));
         if told == 0 || failed == 0 {
             return;
         }
@@ -126,8 +126,8 @@ impl List {
     }
 
     fn values(&mut self, digest: &Digest) {
-        let values = count(digest, TrialStatus::Value);
-        let infeasible = count(digest, TrialStatus::Infeasible);
+        let values = digest.count(TrialStatus::Value);
+        let infeasible = digest.count(TrialStatus::Infeasible);
         if values == 0 && infeasible > 0 {
             self.add(
                 Level::Bad,
@@ -302,11 +302,7 @@ fn edge(space: &Space, index: usize, code: f64) -> Option<String> {
     Some(format!("{side} end, {}", space.decode_coordinate(index, end)))
 }
 
-fn count(digest: &Digest, status: TrialStatus) -> usize {
-    digest.trials.iter().filter(|trial| trial.status == status).count()
-}
-
-pub(super) fn mean_and_spread(values: &[f64]) -> (f64, f64) {
+fn mean_and_spread(values: &[f64]) -> (f64, f64) {
     let n = values.len().max(1) as f64;
     let mean = values.iter().sum::<f64>() / n;
     let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
