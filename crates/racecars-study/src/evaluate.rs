@@ -306,7 +306,7 @@ impl Evaluator {
                 return error;
             }
             let folder = self.recipe.folder(task.folder);
-            io::Error::other(Error::system("make the evaluation's folder", &folder, error))
+            Error::system("make the evaluation's folder", &folder, error).into()
         })?;
         let finished = process::run(&invocation, self.limits, stop)?;
         let outcome = match outcome::of_ending(&finished.ending) {

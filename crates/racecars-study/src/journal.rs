@@ -16,7 +16,7 @@ use crate::plan::{Plan, Sync};
 use racecars::{Point, StopReason};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -187,9 +187,9 @@ pub(crate) enum Entry<'a> {
 
 /// Reads the events of the journal at `path`, in order, with their line numbers; a torn last line is left
 /// out, and any other damage is an error.
-pub fn read(path: &Path, each: impl FnMut(u64, Event<'_>) -> Result<()>) -> Result<()> {
+pub fn read(path: &Path, mut each: impl FnMut(u64, Event<'_>) -> Result<()>) -> Result<()> {
     match Lines::open(path)? {
-        Some(mut lines) => lines.read(each),
+        Some(mut lines) => lines.read(|number, event| each(number, event?)),
         None => Ok(()),
     }
 }
@@ -199,7 +199,6 @@ pub fn read(path: &Path, each: impl FnMut(u64, Event<'_>) -> Result<()>) -> Resu
 pub(crate) struct Journal {
     path: PathBuf,
     file: File,
-    /// Which file it is: device and inode.
     identity: (u64, u64),
     end: End,
     buffer: Vec<u8>,
@@ -227,7 +226,7 @@ impl Journal {
                 Some(Syncer::start(file).map_err(refuse)?)
             }
         };
-        let (path, identity) = (path.to_path_buf(), (metadata.dev(), metadata.ino()));
+        let (path, identity) = (path.to_path_buf(), identity(&metadata));
         Ok(Journal { path, file, identity, end, buffer: Vec::new(), sync, syncer })
     }
 
@@ -262,7 +261,7 @@ impl Journal {
     /// Refuses to write on where nobody would find it, or after what somebody else wrote.
     fn check_in_place(&self) -> Result<()> {
         let is_elsewhere = match std::fs::metadata(&self.path) {
-            Ok(found) if (found.dev(), found.ino()) == self.identity => {
+            Ok(found) if identity(&found) == self.identity => {
                 if found.len() == self.end.length {
                     return Ok(());
                 }
@@ -311,6 +310,11 @@ impl Journal {
         );
         Error::new(ErrorKind::System, message)
     }
+}
+
+/// Which file it is: device and inode.
+pub(crate) fn identity(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
 }
 
 /// The path of a journal that is put aside in `folder`: the first free one.
@@ -407,8 +411,8 @@ mod tests {
     fn trials(path: &Path) -> Result<(Vec<u64>, End)> {
         let mut trials = Vec::new();
         let mut lines = Lines::open(path)?.unwrap();
-        lines.read(|_, event| {
-            if let Event::Tell(tell) = event {
+        lines.read(|_, event| -> Result<()> {
+            if let Event::Tell(tell) = event? {
                 trials.push(tell.trial);
             }
             Ok(())

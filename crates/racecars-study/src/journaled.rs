@@ -129,7 +129,7 @@ impl JournaledSearch {
                 make(Some(first))?.check_continues(first, folder)?;
                 let mut state = State::new(first)?;
                 lines.read(|line, event| {
-                    state.replay(event).map_err(|what| {
+                    state.replay(event?).map_err(|what| {
                         let path = path.display();
                         Error::journal(format!("line {line} of {path} cannot be right: {what}"))
                     })

@@ -436,16 +436,11 @@ fn set_nonblocking(pipe: impl AsFd) -> io::Result<()> {
 /// The resident memory of all processes of a group, in bytes.
 fn memory_of_group(group: Pid) -> u64 {
     let Ok(processes) = std::fs::read_dir("/proc") else { return 0 };
-    let page = rustix::param::page_size() as u64;
-    let resident = |folder: PathBuf| -> Option<u64> {
-        let stat = std::fs::read_to_string(folder.join("stat")).ok()?;
-        // After the name, which is in parentheses and may hold anything: state, parent, group, ...
-        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-        let its_group: i32 = fields.get(2)?.parse().ok()?;
-        let pages: u64 = fields.get(21)?.parse().ok()?;
-        (its_group == group.as_raw_nonzero().get()).then_some(pages * page)
-    };
-    processes.flatten().filter_map(|entry| resident(entry.path())).sum()
+    let pages = (processes.flatten())
+        .filter_map(|process| orphans::group_and_pages(&process.path()))
+        .filter(|(its_group, _)| *its_group == group.as_raw_nonzero().get())
+        .map(|(_, pages)| pages);
+    pages.sum::<u64>() * rustix::param::page_size() as u64
 }
 
 /// The end of a stream of bytes.

@@ -45,10 +45,6 @@ impl Interrupt {
     pub fn is_requested(&self) -> bool {
         self.finish.load(Ordering::Acquire)
     }
-
-    fn stop_now(&self) {
-        self.now.store(true, Ordering::Release);
-    }
 }
 
 /// The progress of a run.
@@ -147,7 +143,7 @@ pub(crate) fn run(
         });
         if ended.is_err() {
             // The disk is full, or the like: what runs is ended, and will run again.
-            interrupt.stop_now();
+            interrupt.now.store(true, Ordering::Release);
         }
         to_workers.close();
         Ok((ended?, runner.first_failure.take()))
