@@ -283,16 +283,20 @@ mod tests {
     use crate::process::Ending;
     use std::time::Duration;
 
+    fn captured(text: &str) -> Captured {
+        Captured { text: text.to_string(), is_cut: false }
+    }
+
     fn find(source: &str, stdout: &str) -> Result<f64, Outcome> {
         let space = Space::cube(1, 0.0, 1.0).unwrap();
         let finished = Finished {
             ending: Ending::Exit(0),
-            stdout: stdout.into(),
-            stderr: "on stderr 7\n".into(),
+            stdout: captured(stdout),
+            stderr: captured("on stderr 7\n"),
             elapsed: Duration::from_millis(1500),
             is_paused: false,
         };
-        let file = |_: &Text| Ok(r#"{"loss": 0.125}"#.into());
+        let file = |_: &Text| Ok(captured(r#"{"loss": 0.125}"#));
         Finder::new(&source.parse().unwrap(), &space).unwrap().value(&finished, file)
     }
 

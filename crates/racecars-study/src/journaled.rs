@@ -18,7 +18,7 @@ use crate::noise::Recommended;
 use crate::plan::{Plan, now};
 use crate::record::Record;
 use crate::search::{Search, Step};
-use racecars::{Point, Portfolio, StopReason};
+use racecars::{Portfolio, StopReason};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -186,11 +186,6 @@ impl JournaledSearch {
     /// What a portfolio of algorithms did, in the user's sense.
     pub(crate) fn portfolio(&self) -> Option<Portfolio> {
         self.state.search.session().portfolio()
-    }
-
-    /// A view of an encoded point.
-    pub(crate) fn view<'a>(&'a self, point: &'a [f64]) -> Point<'a> {
-        self.state.search.session().space().view(point)
     }
 
     /// The trials that are asked and whose outcome is not known, oldest first.

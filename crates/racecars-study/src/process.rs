@@ -11,7 +11,7 @@ use rustix::process::{
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -97,13 +97,6 @@ pub struct Captured {
     pub text: String,
     /// Whether there was more before it.
     pub is_cut: bool,
-}
-
-#[cfg(test)]
-impl From<&str> for Captured {
-    fn from(text: &str) -> Self {
-        Captured { text: text.to_string(), is_cut: false }
-    }
 }
 
 /// Runs a program to its end. When `stop` becomes true, the run is ended at once. The error is the host's
@@ -197,14 +190,9 @@ impl Running {
             command.current_dir(folder);
         }
         let mut child = spawn(&mut command)?;
-        if let Some(pipe) = &child.stdin {
-            set_nonblocking(pipe)?;
-        }
-        if let Some(pipe) = &child.stdout {
-            set_nonblocking(pipe)?;
-        }
-        if let Some(pipe) = &child.stderr {
-            set_nonblocking(pipe)?;
+        for (pipe, _) in pipes(&child) {
+            // A pipe of our own has no other flags to keep.
+            fcntl_setfl(pipe, OFlags::NONBLOCK)?;
         }
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let ended = match group.map(|pid| (pid, pidfd_open(pid, PidfdFlags::empty()))) {
@@ -326,19 +314,10 @@ impl Running {
     fn wait(&mut self, longest: Duration) -> bool {
         let timeout = Timespec { tv_sec: 0, tv_nsec: longest.subsec_nanos().into() };
         let has_ended = {
-            let mut descriptors = Vec::with_capacity(4);
-            if let Some(ended) = &self.ended {
-                descriptors.push(PollFd::new(ended, PollFlags::IN));
-            }
-            if let Some(pipe) = &self.child.stdout {
-                descriptors.push(PollFd::new(pipe, PollFlags::IN));
-            }
-            if let Some(pipe) = &self.child.stderr {
-                descriptors.push(PollFd::new(pipe, PollFlags::IN));
-            }
-            if let Some(pipe) = &self.child.stdin {
-                descriptors.push(PollFd::new(pipe, PollFlags::OUT));
-            }
+            let ended = self.ended.iter().map(|ended| (ended.as_fd(), PollFlags::IN));
+            let mut descriptors: Vec<PollFd<'_>> = (ended.chain(pipes(&self.child)))
+                .map(|(descriptor, wanted)| PollFd::from_borrowed_fd(descriptor, wanted))
+                .collect();
             // An interrupted wait is a short one.
             let _ = poll(&mut descriptors, Some(&timeout));
             self.ended.is_some()
@@ -427,10 +406,12 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
     command.spawn()
 }
 
-fn set_nonblocking(pipe: impl AsFd) -> io::Result<()> {
-    // A pipe of our own has no other flags to keep.
-    fcntl_setfl(&pipe, OFlags::NONBLOCK)?;
-    Ok(())
+/// The open pipes to a child, and what is awaited of each.
+fn pipes(child: &Child) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+    let stdout = child.stdout.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN));
+    let stderr = child.stderr.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN));
+    let stdin = child.stdin.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::OUT));
+    [stdout, stderr, stdin].into_iter().flatten()
 }
 
 /// The resident memory of all processes of a group, in bytes.

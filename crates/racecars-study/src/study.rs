@@ -248,7 +248,7 @@ impl Study {
 
     /// The values by name.
     fn params(&self, point: &[f64]) -> serde_json::Value {
-        serde_json::to_value(self.search.view(point)).unwrap_or_default()
+        serde_json::to_value(self.plan().space.view(point)).unwrap_or_default()
     }
 
     /// The study's command with the values of a trial, if it has one.

@@ -60,7 +60,6 @@ impl Text {
         while let Some(open) = rest.find('{') {
             plain.push_str(&rest[..open]);
             rest = &rest[open..];
-            let inner = rest[1..].split_once('}').map(|(inner, _)| inner);
             if let Some(inner) = rest.strip_prefix("{{").and_then(|rest| rest.split_once("}}"))
                 && is_placeholder(inner.0)
             {
@@ -68,22 +67,21 @@ impl Text {
                 rest = inner.1;
                 continue;
             }
-            match inner.filter(|inner| is_placeholder(inner)) {
-                Some(name) => match slot(name, space, place)? {
-                    Some(slot) => {
-                        if !plain.is_empty() {
-                            pieces.push(Piece::Plain(std::mem::take(&mut plain)));
-                        }
-                        pieces.push(Piece::Slot(slot));
-                        rest = &rest[name.len() + 2..];
+            let name = rest[1..].split_once('}').map(|(name, _)| name);
+            let name = name.filter(|name| is_placeholder(name));
+            let slot = name.map(|name| slot(name, space, place)).transpose()?.flatten();
+            match (name, slot) {
+                (Some(name), Some(slot)) => {
+                    if !plain.is_empty() {
+                        pieces.push(Piece::Plain(std::mem::take(&mut plain)));
                     }
-                    None if unknown == Unknown::Refuse => return Err(stranger(name, space, place)),
-                    None => {
-                        plain.push('{');
-                        rest = &rest[1..];
-                    }
-                },
-                None => {
+                    pieces.push(Piece::Slot(slot));
+                    rest = &rest[name.len() + 2..];
+                }
+                (Some(name), None) if unknown == Unknown::Refuse => {
+                    return Err(stranger(name, space, place));
+                }
+                _ => {
                     plain.push('{');
                     rest = &rest[1..];
                 }

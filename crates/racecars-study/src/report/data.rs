@@ -97,7 +97,7 @@ impl Data {
                 "possible": !importance.shares.is_empty(),
                 "explained": importance.explained(),
                 "used": importance.used,
-                "parameters": digest.space.dimension(),
+                "parameters": digest.plan.space.dimension(),
             }),
             sample: sample(digest, &shown),
             improvements: improvements(digest),
@@ -126,7 +126,7 @@ fn study(digest: &Digest) -> Value {
         "deterministic": plan.deterministic,
         "jobs": plan.jobs,
         "started": plan.started,
-        "dimension": digest.space.dimension(),
+        "dimension": digest.plan.space.dimension(),
         "version": env!("CARGO_PKG_VERSION"),
         "base": plan.base,
         "run": reproduce::run(plan, &digest.name),
@@ -153,7 +153,7 @@ fn state(digest: &Digest) -> Value {
 }
 
 fn assignments(digest: &Digest, point: &[f64]) -> Vec<(String, String)> {
-    let space = &digest.space;
+    let space = &digest.plan.space;
     let value = |i: usize| space.decode_coordinate(i, point[i]).to_string();
     (0..point.len().min(PARAMETERS)).map(|i| (space.coordinate_name(i), value(i))).collect()
 }
@@ -167,7 +167,7 @@ fn best(digest: &Digest) -> Option<Value> {
         "value": value,
         "violation": violation,
         "assignments": assignments(digest, &best.point),
-        "point": digest.space.view(&best.point),
+        "point": digest.plan.space.view(&best.point),
         "command": reproduce::command(digest, best.trial, &best.point),
     }))
 }
@@ -181,7 +181,7 @@ fn recommended(digest: &Digest) -> Option<Value> {
         "trial": trial,
         "value": value,
         "evaluations": evaluations,
-        "point": digest.space.view(&point),
+        "point": digest.plan.space.view(&point),
         "command": reproduce::command(digest, trial, &point),
     }))
 }
@@ -190,7 +190,7 @@ fn recommended(digest: &Digest) -> Option<Value> {
 /// feasible ones.
 fn measure(digest: &Digest) -> Importance {
     let kept = &digest.kept;
-    let space = &digest.space;
+    let space = &digest.plan.space;
     let rows: Vec<usize> = (0..kept.rows())
         .filter(|&row| digest.trials[kept.order(row) as usize].status != TrialStatus::Failed)
         .collect();
@@ -215,7 +215,7 @@ fn shown(digest: &Digest, importance: &Importance) -> Vec<usize> {
 }
 
 fn parameters(digest: &Digest, importance: &Importance, shown: &[usize]) -> Vec<Parameter> {
-    let space = &digest.space;
+    let space = &digest.plan.space;
     let entries: Vec<_> = places::entries(space).take(digest.kept.tracked()).collect();
     let best = |i: usize| {
         let best = digest.record.best.as_ref()?;

@@ -9,7 +9,7 @@ use crate::outcome::{FailureKind, Outcome};
 use crate::plan::Plan;
 use crate::record::Record;
 use crate::trace::{self, Reader};
-use racecars::{Rank, Space, StopReason};
+use racecars::{Rank, StopReason};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -76,7 +76,6 @@ pub struct Digest {
     pub(super) name: String,
     pub(super) folder: PathBuf,
     pub(super) plan: Plan,
-    pub(super) space: Space,
     /// In the order told.
     pub(super) trials: Vec<TrialSummary>,
     pub(super) pending: BTreeMap<u64, Pending>,
@@ -115,14 +114,14 @@ impl Digest {
 
     /// A study that nothing has happened in yet.
     fn new(folder: &Path, reader: &Reader) -> Self {
-        let (plan, space) = (reader.plan().clone(), reader.space().clone());
+        let plan = reader.plan().clone();
         let start = plan.started;
         Digest {
             name: name(folder),
             folder: folder.to_path_buf(),
             trials: Vec::new(),
             pending: BTreeMap::new(),
-            kept: Kept::new(space.dimension()),
+            kept: Kept::new(plan.space.dimension()),
             record: Record::new(&plan),
             best_order: 0,
             improvements: Vec::new(),
@@ -135,7 +134,6 @@ impl Digest {
             damaged: Vec::new(),
             foreign: 0,
             plan,
-            space,
         }
     }
 
@@ -161,7 +159,7 @@ impl Digest {
                 if self.pending.contains_key(&ask.trial) {
                     return;
                 }
-                let Ok(point) = trace::encode(&self.space, ask.params) else {
+                let Ok(point) = trace::encode(&self.plan.space, ask.params) else {
                     self.foreign += 1;
                     return;
                 };
@@ -229,7 +227,8 @@ impl Digest {
         });
         if self.kept.wants(order) {
             let codes = point.iter().enumerate();
-            let places = codes.map(|(i, &code)| places::place(self.space.axis(i), code) as f32);
+            let places =
+                codes.map(|(i, &code)| places::place(self.plan.space.axis(i), code) as f32);
             self.kept.push(order, places);
         }
         let bar = self.improvements.last().map(|best| self.plan.direction.signed(best.1));

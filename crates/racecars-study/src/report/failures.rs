@@ -32,7 +32,7 @@ pub(super) fn trap(digest: &Digest) -> Option<Trap> {
     if total < LEAST || total == failed.len() {
         return None;
     }
-    let space = &digest.space;
+    let space = &digest.plan.space;
     let mut best: Option<(f64, Trap)> = None;
     let mut column: Vec<(f32, bool)> = Vec::with_capacity(failed.len());
     for parameter in 0..kept.tracked() {

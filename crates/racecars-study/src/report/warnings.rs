@@ -57,6 +57,7 @@ impl List {
 
     fn journal(&mut self, digest: &Digest) {
         let damaged = &digest.damaged;
+        let are = |count: usize| if count == 1 { "is" } else { "are" };
         if !damaged.is_empty() {
             let numbers: Vec<String> = damaged.iter().take(NAMED).map(u64::to_string).collect();
             let more = if damaged.len() > NAMED { ", ..." } else { "" };
@@ -66,15 +67,17 @@ impl List {
                 format!(
                     "{} could not be read and {} left out of this report: {}{more}.",
                     counted(damaged.len(), "line"),
-                    if damaged.len() == 1 { "is" } else { "are" },
+                    are(damaged.len()),
                     numbers.join(", ")
                 ),
             );
         }
         if digest.foreign > 0 {
+            let count = digest.foreign as usize;
             let what = format!(
-                "{} not of the space in the journal's first line; left out of this report.",
-                counted_verb(digest.foreign as usize, "proposal", "is", "are")
+                "{} {} not of the space in the journal's first line; left out of this report.",
+                counted(count, "proposal"),
+                are(count)
             );
             self.add(Level::Bad, "Points of another space", what);
         }
@@ -111,7 +114,7 @@ impl List {
             );
         }
         if let Some(trap) = failures::trap(digest) {
-            let name = digest.space.coordinate_name(trap.parameter);
+            let name = digest.plan.space.coordinate_name(trap.parameter);
             self.add(
                 Level::Warn,
                 format!("Failures where {name} is {}", trap.part),
@@ -155,7 +158,7 @@ impl List {
 
     fn edges(&mut self, digest: &Digest, importance: &Importance) {
         let Some(best) = &digest.record.best else { return };
-        let space = &digest.space;
+        let space = &digest.plan.space;
         let at_edge: Vec<String> = (0..space.dimension())
             // Where the best stands along a parameter that is not known to matter means nothing.
             .filter(|&i| importance.has_weight(i))
@@ -177,7 +180,7 @@ impl List {
     }
 
     fn effects(&mut self, digest: &Digest, importance: &Importance) {
-        let (space, is_idle) = (&digest.space, &importance.is_idle);
+        let (space, is_idle) = (&digest.plan.space, &importance.is_idle);
         let idle: Vec<String> =
             (0..is_idle.len()).filter(|&i| is_idle[i]).map(|i| space.coordinate_name(i)).collect();
         if idle.is_empty() {
@@ -199,7 +202,7 @@ impl List {
 
     fn progress(&mut self, digest: &Digest) {
         let told = digest.trials.len() as u64;
-        let dimension = digest.space.dimension() as u64;
+        let dimension = digest.plan.space.dimension() as u64;
         let is_over = digest.stop.is_some();
         if is_over && told < 5 * dimension && told > 0 {
             self.add(
@@ -318,10 +321,6 @@ fn percent(share: f64) -> String {
 
 fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-fn counted_verb(count: usize, what: &str, one: &str, many: &str) -> String {
-    format!("{} {}", counted(count, what), if count == 1 { one } else { many })
 }
 
 fn listed(names: &[String]) -> String {

@@ -162,20 +162,11 @@ parsed_values!(
     Noise: Noise::NAMES,
     Parameter,
     Source,
+    String,
     TemplateFile,
     Time,
     Variable,
 );
-
-impl TextValue for String {
-    fn parse(text: &str) -> Result<Self, String> {
-        Ok(text.to_string())
-    }
-
-    fn text(&self) -> String {
-        self.clone()
-    }
-}
 
 impl TextValue for PathBuf {
     fn parse(text: &str) -> Result<Self, String> {
