@@ -56,9 +56,12 @@ pub(crate) struct Stop<'a> {
 impl Stop<'_> {
     /// Whether nothing more is to be started.
     pub(crate) fn is_due(self) -> bool {
-        self.finish.load(Ordering::Acquire)
-            || self.now.load(Ordering::Acquire)
-            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        self.finish.load(Ordering::Acquire) || self.now.load(Ordering::Acquire) || self.is_late()
+    }
+
+    /// Whether the deadline has passed.
+    pub(crate) fn is_late(self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::parameter::{of_parameters, read_value};
+use crate::text::plain;
 use racecars::{Domain, Space, Value, Values};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -161,11 +162,8 @@ impl fmt::Display for NamedPoint {
         for (i, (name, values)) in self.values.iter().enumerate() {
             write!(f, "{}{name}=", if i > 0 { "," } else { "" })?;
             match values {
-                Values::One(value) => write!(f, "{value}")?,
-                Values::Many(values) => {
-                    let texts: Vec<String> = values.iter().map(Value::to_string).collect();
-                    write!(f, "[{}]", texts.join(","))?;
-                }
+                Values::One(_) => f.write_str(&plain(values))?,
+                Values::Many(_) => write!(f, "[{}]", plain(values))?,
             }
         }
         Ok(())

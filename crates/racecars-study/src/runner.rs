@@ -8,7 +8,6 @@ use crate::outcome::Outcome;
 use crate::plan::now;
 use crate::queue::Queue;
 use crate::search::Step;
-use crate::units::Time;
 use racecars::StopReason;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -104,8 +103,7 @@ pub(crate) fn run(
     };
     let most = plan.budget.max(u64::from(plan.confirm) * plan.leaders as u64);
     let jobs = jobs.min(usize::try_from(most).unwrap_or(usize::MAX));
-    let limit = plan.time_limit.map(Time::duration);
-    let deadline = limit.and_then(|limit| start.checked_add(limit));
+    let deadline = plan.time_limit.and_then(|limit| start.checked_add(limit.duration()));
     let stop = Stop { now: &interrupt.now, finish: &interrupt.finish, deadline };
     let (to_workers, from_workers) = (Queue::new(), Queue::new());
     std::thread::scope(|scope| {
@@ -129,10 +127,9 @@ pub(crate) fn run(
             busy: 0,
             search,
             evaluator,
-            interrupt,
+            stop,
             observe,
             start,
-            limit,
             jobs,
             to_workers: &to_workers,
             from_workers: &from_workers,
@@ -170,10 +167,9 @@ fn work(
 struct Runner<'s> {
     search: &'s mut JournaledSearch,
     evaluator: &'s Evaluator,
-    interrupt: &'s Interrupt,
+    stop: Stop<'s>,
     observe: &'s mut dyn FnMut(&Status<'_>),
     start: Instant,
-    limit: Option<Duration>,
     jobs: usize,
     to_workers: &'s Queue<Job>,
     from_workers: &'s Queue<News>,
@@ -238,9 +234,9 @@ impl Runner<'_> {
     fn winds_down(&self) -> Option<StopReason> {
         let counts = self.search.record().counts;
         let enough = FIRST_FAILURES.min(self.search.plan().budget);
-        if self.interrupt.is_requested() {
+        if self.stop.finish.load(Ordering::Acquire) {
             Some(StopReason::Interrupted)
-        } else if self.limit.is_some_and(|limit| self.start.elapsed() >= limit) {
+        } else if self.stop.is_late() {
             Some(StopReason::Time)
         } else if self.failed >= enough && counts.failures == counts.told {
             Some(StopReason::FirstFailures)

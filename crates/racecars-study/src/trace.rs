@@ -8,6 +8,8 @@
 
 mod params;
 
+pub use params::encode;
+
 use crate::journal::{Event, FILE, Flaw, Lines};
 use crate::plan::Plan;
 use racecars::Space;
@@ -71,11 +73,6 @@ impl Reader {
 pub(crate) fn not_begun(folder: &Path) -> io::Error {
     let what = format!("{} holds no study that has begun", folder.display());
     io::Error::new(io::ErrorKind::NotFound, what)
-}
-
-/// Encodes the parameters of an [`Ask`](crate::journal::Ask), or says why they are not a point of the space.
-pub fn encode(space: &Space, params: &RawValue) -> Result<Vec<f64>, String> {
-    params::encode(space, params).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -196,13 +196,8 @@ fn measure(digest: &Digest) -> Importance {
         .collect();
     let ranks: Vec<Rank> =
         rows.iter().map(|&row| digest.trials[kept.order(row) as usize].rank).collect();
-    let mut sorted = ranks.clone();
-    sorted.sort();
-    sorted.dedup();
-    let cost: Vec<f64> =
-        ranks.iter().map(|rank| sorted.partition_point(|other| other < rank) as f64).collect();
     let values = |j: usize| Values::of(space.axis(j));
-    importance(&cost, kept.tracked(), |i, j| kept.row(rows[i])[j], values)
+    importance(&ranks, kept.tracked(), |i, j| kept.row(rows[i])[j], values)
 }
 
 /// The parameters on the page: the most important first, then in their own order.
