@@ -110,12 +110,8 @@ pub(crate) struct Measurement {
 pub struct DryRun {
     /// What was run, as a line for a shell.
     pub command: String,
-    /// What it got on standard input.
-    pub input: Option<String>,
-    /// The variables that it got.
-    pub environment: Vec<(String, String)>,
-    /// The folder that it ran in.
-    pub folder: Option<std::path::PathBuf>,
+    /// The same with its variables, its standard input and its folder.
+    pub invocation: Invocation,
     /// How it went.
     pub finished: Finished,
     /// What that means.
@@ -262,14 +258,8 @@ impl Evaluator {
             Halt::System(error) => error,
         })?;
         self.tidy(task, outcome.is_failure());
-        Ok(DryRun {
-            command: command_line(&invocation.arguments),
-            input: invocation.input,
-            environment: invocation.environment,
-            folder: invocation.folder,
-            finished,
-            outcome,
-        })
+        let command = command_line(&invocation.arguments);
+        Ok(DryRun { command, invocation, finished, outcome })
     }
 
     /// One run; again if it was paused and its time counts.

@@ -37,7 +37,7 @@ const SYNC_EVERY: Duration = Duration::from_millis(50);
 pub enum Event<'a> {
     /// A point was proposed.
     #[serde(borrow)]
-    Ask(Ask<'a>),
+    Ask(Ask<&'a RawValue>),
     /// A repetition of a trial ended, and others are to come.
     Part(Part),
     /// Its outcome was told.
@@ -51,17 +51,16 @@ pub enum Event<'a> {
 }
 
 /// A point was proposed.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ask<'a> {
+pub struct Ask<Params> {
     /// Its number: 0, 1, 2, ...
     pub trial: u64,
-    /// The values by name, as written.
-    #[serde(borrow)]
-    pub params: &'a RawValue,
+    /// The values by name.
+    pub params: Params,
     /// In deterministic mode: how many outcomes the optimizer knew by then. Lines are written as
     /// evaluations end, but told in the order asked.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<u64>,
     /// When, in milliseconds since 1970.
     #[serde(default)]
@@ -171,13 +170,7 @@ pub struct Stop {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Entry<'a> {
     Study(&'a Plan),
-    Ask {
-        trial: u64,
-        params: Point<'a>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        told: Option<u64>,
-        at: u64,
-    },
+    Ask(Ask<Point<'a>>),
     Part(&'a Part),
     Tell(&'a Tell),
     Repeat(&'a Repeat),

@@ -19,6 +19,7 @@ use crate::plan::{Plan, now};
 use crate::record::Record;
 use crate::search::{Search, Step};
 use racecars::{Portfolio, StopReason};
+use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -83,7 +84,7 @@ impl State {
         Ok(())
     }
 
-    fn replay_ask(&mut self, ask: &Ask<'_>) -> Result<()> {
+    fn replay_ask(&mut self, ask: &Ask<&RawValue>) -> Result<()> {
         let space = &self.plan.space;
         let point = self.search.replay_ask(ask.trial, ask.told)?;
         let ours = serde_json::to_string(&space.view(point)).map_err(Error::setting)?;
@@ -229,13 +230,9 @@ impl JournaledSearch {
         let step = search.step()?;
         if let Step::Asked(trial) = step {
             let session = search.session();
-            let point = search.point(trial)?;
-            self.journal.append(&Entry::Ask {
-                trial,
-                params: session.space().view(point),
-                told: search.is_in_order().then(|| session.counts().evaluations),
-                at: now(),
-            })?;
+            let params = session.space().view(search.point(trial)?);
+            let told = search.is_in_order().then(|| session.counts().evaluations);
+            self.journal.append(&Entry::Ask(Ask { trial, params, told, at: now() }))?;
             record.counts.asked += 1;
         }
         Ok(step)
