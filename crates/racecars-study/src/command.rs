@@ -6,7 +6,7 @@ use crate::plan::Plan;
 use crate::process::Invocation;
 use crate::settings::value::serialized_as_text;
 use crate::shell::{self, command_line};
-use crate::text::{Context, Slot, Text, Unknown, plain};
+use crate::text::{Context, Slot, Text, Unknown};
 use racecars::{Domain, Space, Values};
 use std::fmt;
 use std::io;
@@ -109,8 +109,6 @@ pub(crate) struct Recipe {
     space: Space,
     arguments: Vec<Text>,
     shell: bool,
-    /// The names of the parameters' variables, if they are passed so.
-    variables: Option<Vec<String>>,
     environment: Vec<(String, Text)>,
     stdin: bool,
     templates: Vec<Template>,
@@ -156,16 +154,15 @@ impl Recipe {
         let arguments =
             words.iter().map(|word| parse(word, "the command")).collect::<Result<Vec<_>>>()?;
         let mut environment = Vec::new();
-        let mut has_all = false;
+        if plan.env.contains(&Variable::All) {
+            let values = (0..).map(|entry| Text::of(Slot::Parameter(entry)));
+            environment.extend(variables(&space)?.into_iter().zip(values));
+        }
         for variable in &plan.env {
-            match variable {
-                Variable::All => has_all = true,
-                Variable::Named { name, text } => {
-                    environment.push((name.clone(), parse(text, &format!("variable {name}"))?));
-                }
+            if let Variable::Named { name, text } = variable {
+                environment.push((name.clone(), parse(text, &format!("variable {name}"))?));
             }
         }
-        let variables = has_all.then(|| variables(&space)).transpose()?;
         let templates = (plan.templates.iter())
             .map(|template| Template::read(template, &plan.base, &space))
             .collect::<Result<Vec<_>>>()?;
@@ -187,7 +184,6 @@ impl Recipe {
             study: study.to_path_buf(),
             space,
             arguments,
-            variables,
             environment,
             templates,
         };
@@ -218,7 +214,7 @@ impl Recipe {
 
     /// A parameter that does not reach the program is a mistake.
     fn check_reached(&self) -> Result<()> {
-        if self.stdin || self.variables.is_some() {
+        if self.stdin {
             return Ok(());
         }
         let mut is_reached = vec![false; self.space.entries().len()];
@@ -361,13 +357,9 @@ impl Recipe {
 
     /// The variables that carry parameters.
     fn variables(&self, context: &Context) -> Vec<(String, String)> {
-        let named = self.variables.iter().flatten().cloned();
-        let mut variables: Vec<(String, String)> =
-            named.zip(context.values.iter().map(plain)).collect();
-        for (name, text) in &self.environment {
-            variables.push((name.clone(), text.fill(context, |value| value)));
-        }
-        variables
+        (self.environment.iter())
+            .map(|(name, text)| (name.clone(), text.fill(context, |value| value)))
+            .collect()
     }
 
     fn render(&self, folder: &Path, context: &Context) -> io::Result<()> {

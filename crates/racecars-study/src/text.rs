@@ -94,6 +94,11 @@ impl Text {
         Ok(Text { pieces })
     }
 
+    /// A placeholder and no more.
+    pub(crate) fn of(slot: Slot) -> Text {
+        Text { pieces: vec![Piece::Slot(slot)] }
+    }
+
     /// The parts.
     pub(crate) fn pieces(&self) -> &[Piece] {
         &self.pieces

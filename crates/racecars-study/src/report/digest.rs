@@ -5,7 +5,7 @@ use super::kept::Kept;
 use super::places;
 use super::regions::Replay;
 use crate::journal::{Event, Tell};
-use crate::outcome::{FailureKind, Outcome};
+use crate::outcome::{FailureKind, Outcome, value_and_violation};
 use crate::plan::Plan;
 use crate::record::Record;
 use crate::trace::{self, Reader};
@@ -204,14 +204,13 @@ impl Digest {
     fn tell(&mut self, tell: &Tell, Pending { at: asked, point }: &Pending) {
         let order = self.trials.len() as u64;
         let rank = tell.outcome.rank_in(self.plan.direction);
-        let (status, value) = match &tell.outcome {
-            _ if rank.is_failure() => (TrialStatus::Failed, f64::NAN),
-            Outcome::Value(value) => (TrialStatus::Value, *value),
-            Outcome::Infeasible { value, .. } => {
-                (TrialStatus::Infeasible, value.unwrap_or(f64::NAN))
-            }
-            Outcome::Failed(_) => (TrialStatus::Failed, f64::NAN),
+        let (value, violation) = value_and_violation(&tell.outcome);
+        let (status, value) = match violation {
+            _ if rank.is_failure() => (TrialStatus::Failed, None),
+            None => (TrialStatus::Value, value),
+            Some(_) => (TrialStatus::Infeasible, value),
         };
+        let value = value.unwrap_or(f64::NAN);
         if status == TrialStatus::Failed {
             self.note_failure(tell);
         }
