@@ -99,26 +99,21 @@ impl FromStr for Source {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Source> {
-        let (place, how) = match text {
-            "time" => return Ok(Source(Kind::Time)),
-            "last" | "stdout" => (Place::Stdout, ""),
-            "stderr" => (Place::Stderr, ""),
-            _ => {
-                if let Some(rest) = text.strip_prefix("stdout:") {
-                    (Place::Stdout, rest)
-                } else if let Some(rest) = text.strip_prefix("stderr:") {
-                    (Place::Stderr, rest)
-                } else if let Some(rest) = text.strip_prefix("file:") {
-                    let cut = [":json:", ":regex:"].iter().filter_map(|how| rest.find(how)).min();
-                    let (path, how) = cut.map_or((rest, ""), |at| (&rest[..at], &rest[at + 1..]));
-                    if path.is_empty() {
-                        return Err(Error::setting(format!("`{text}` names no file")));
-                    }
-                    (Place::File(path.to_string()), how)
-                } else {
-                    (Place::Stdout, text)
+        let (place, how) = match text.split_once(':') {
+            None if text == "time" => return Ok(Source(Kind::Time)),
+            None if text == "last" || text == "stdout" => (Place::Stdout, ""),
+            None if text == "stderr" => (Place::Stderr, ""),
+            Some(("stdout", how)) => (Place::Stdout, how),
+            Some(("stderr", how)) => (Place::Stderr, how),
+            Some(("file", rest)) => {
+                let cut = [":json:", ":regex:"].iter().filter_map(|how| rest.find(how)).min();
+                let (path, how) = cut.map_or((rest, ""), |at| (&rest[..at], &rest[at + 1..]));
+                if path.is_empty() {
+                    return Err(Error::setting(format!("`{text}` names no file")));
                 }
+                (Place::File(path.to_string()), how)
             }
+            _ => (Place::Stdout, text),
         };
         let how = match how.split_once(':') {
             None if how.is_empty() => How::LastNumber,

@@ -5,7 +5,7 @@ use crate::parameter::{of_parameters, read_value};
 use crate::text::plain;
 use racecars::{Domain, Space, Value, Values};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::ser::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
@@ -172,11 +172,7 @@ impl fmt::Display for NamedPoint {
 
 impl Serialize for NamedPoint {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.values.len()))?;
-        for (name, values) in &self.values {
-            map.serialize_entry(name, values)?;
-        }
-        map.end()
+        serializer.collect_map(self.values.iter().map(|(name, values)| (name, values)))
     }
 }
 
