@@ -6,7 +6,7 @@ use crate::plan::Plan;
 use crate::process::Invocation;
 use crate::settings::value::serialized_as_text;
 use crate::shell::{self, command_line};
-use crate::text::{Context, Slot, Text, Unknown, plain};
+use crate::text::{Context, Slot, Text, Unknown};
 use racecars::{Domain, Space, Values};
 use std::fmt;
 use std::io;
@@ -109,8 +109,6 @@ pub(crate) struct Recipe {
     space: Space,
     arguments: Vec<Text>,
     shell: bool,
-    /// The names of the parameters' variables, if they are passed so.
-    variables: Option<Vec<String>>,
     environment: Vec<(String, Text)>,
     stdin: bool,
     templates: Vec<Template>,
@@ -156,16 +154,15 @@ impl Recipe {
         let arguments =
             words.iter().map(|word| parse(word, "the command")).collect::<Result<Vec<_>>>()?;
         let mut environment = Vec::new();
-        let mut has_all = false;
+        if plan.env.contains(&Variable::All) {
+            let values = (0..).map(|entry| Text::of(Slot::Parameter(entry)));
+            environment.extend(variables(&space)?.into_iter().zip(values));
+        }
         for variable in &plan.env {
-            match variable {
-                Variable::All => has_all = true,
-                Variable::Named { name, text } => {
-                    environment.push((name.clone(), parse(text, &format!("variable {name}"))?));
-                }
+            if let Variable::Named { name, text } = variable {
+                environment.push((name.clone(), parse(text, &format!("variable {name}"))?));
             }
         }
-        let variables = has_all.then(|| variables(&space)).transpose()?;
         let templates = (plan.templates.iter())
             .map(|template| Template::read(template, &plan.base, &space))
             .collect::<Result<Vec<_>>>()?;
@@ -187,7 +184,6 @@ impl Recipe {
             study: study.to_path_buf(),
             space,
             arguments,
-            variables,
             environment,
             templates,
         };
@@ -218,7 +214,7 @@ impl Recipe {
 
     /// A parameter that does not reach the program is a mistake.
     fn check_reached(&self) -> Result<()> {
-        if self.stdin || self.variables.is_some() {
+        if self.stdin {
             return Ok(());
         }
         let mut is_reached = vec![false; self.space.entries().len()];
@@ -253,59 +249,46 @@ impl Recipe {
 
     /// The run of one evaluation. Its own folder, where it has one, is made afresh.
     pub(crate) fn prepare(&self, task: Task<'_>) -> io::Result<Invocation> {
-        let values = self.values(task.point);
         let folder = self.folder(task.folder);
-        self.with_context(task, &values, &folder, |context| {
-            if self.has_folder {
-                remove(&folder)?;
-                std::fs::create_dir_all(&folder)?;
-                self.render(&folder, context)?;
-            }
-            let mut invocation = Invocation {
-                arguments: self.words(context),
-                environment: self.variables(context),
-                input: self.stdin.then(|| self.json(task.point)),
-                folder: Some(if self.runs_in_folder { folder.clone() } else { self.base.clone() }),
-            };
-            if self.runs_in_folder
-                && let Some(program) = invocation.arguments.first_mut()
-                && program.contains('/')
-                && Path::new(program).is_relative()
-            {
-                *program = self.base.join(&*program).display().to_string();
-            }
-            let mut name = |name: &str, value: String| {
-                invocation.environment.push((format!("RACECARS_{name}"), value));
-            };
-            name("STUDY", self.study.display().to_string());
-            name("TRIAL", task.trial.to_string());
-            name("SEED", task.seed.to_string());
-            if self.has_folder {
-                name("DIR", context.dir.to_string());
-            }
-            Ok(invocation)
+        let context = self.context(task, &folder);
+        if self.has_folder {
+            remove(&folder)?;
+            std::fs::create_dir_all(&folder)?;
+            self.render(&folder, &context)?;
+        }
+        let mut environment = self.variables(&context);
+        let mut name = |name: &str, value: String| {
+            environment.push((format!("RACECARS_{name}"), value));
+        };
+        name("STUDY", self.study.display().to_string());
+        name("TRIAL", task.trial.to_string());
+        name("SEED", task.seed.to_string());
+        if self.has_folder {
+            name("DIR", context.dir.clone());
+        }
+        Ok(Invocation {
+            arguments: self.words(&context),
+            environment,
+            input: self.stdin.then(|| self.json(task.point)),
+            folder: Some(if self.runs_in_folder { folder } else { self.base.clone() }),
         })
     }
 
     /// A file's path for this evaluation.
     pub(crate) fn path(&self, task: Task<'_>, path: &Text) -> PathBuf {
         let folder = self.folder(task.folder);
-        let values = self.values(task.point);
         let base = if self.runs_in_folder { &folder } else { &self.base };
-        let path =
-            self.with_context(task, &values, &folder, |context| path.fill(context, |value| value));
-        base.join(path)
+        base.join(path.fill(&self.context(task, &folder), |value| value))
     }
 
     /// Makes the study's folder `best` for the evaluation that is to be pasted, if it needs one.
     pub(crate) fn make_best(&self, task: Task<'_>) -> io::Result<()> {
-        let folder = self.best_folder();
         if !self.has_folder {
             return Ok(());
         }
+        let folder = self.best_folder();
         std::fs::create_dir_all(&folder)?;
-        let values = self.values(task.point);
-        self.with_context(task, &values, &folder, |context| self.render(&folder, context))
+        self.render(&folder, &self.context(task, &folder))
     }
 
     fn best_folder(&self) -> PathBuf {
@@ -314,52 +297,35 @@ impl Recipe {
 
     /// The evaluation as a line for a shell, to be run in [the folder `best`](Recipe::make_best).
     pub(crate) fn paste(&self, task: Task<'_>) -> String {
-        let values = self.values(task.point);
         let folder = self.best_folder();
-        self.with_context(task, &values, &folder, |context| {
-            let mut line = String::new();
-            let is_here = std::env::current_dir().is_ok_and(|here| here == self.base);
-            if self.runs_in_folder || !is_here {
-                let folder = if self.runs_in_folder { &folder } else { &self.base };
-                line += &format!("cd {} && ", shell::quoted(folder.display().to_string()));
-            }
-            if self.stdin {
-                let json = self.json(task.point);
-                line += &format!("echo {} | ", shell::quoted(json.trim_end().to_string()));
-            }
-            for (name, value) in self.variables(context) {
-                line += &format!("{name}={} ", shell::quoted(value));
-            }
-            let mut words = self.words(context);
-            if self.runs_in_folder
-                && let Some(program) = words.first_mut()
-                && program.contains('/')
-            {
-                *program = self.base.join(&*program).display().to_string();
-            }
-            match &words[..] {
-                // A shell's line is one already, unless variables or a pipe stand before it.
-                [_, _, script] if self.shell && line.is_empty() => line += script,
-                words => line += &command_line(words),
-            }
-            line
-        })
+        let context = self.context(task, &folder);
+        let mut line = String::new();
+        let is_here = std::env::current_dir().is_ok_and(|here| here == self.base);
+        if self.runs_in_folder || !is_here {
+            let folder = if self.runs_in_folder { &folder } else { &self.base };
+            line += &format!("cd {} && ", shell::quoted(folder.display().to_string()));
+        }
+        if self.stdin {
+            let json = self.json(task.point);
+            line += &format!("echo {} | ", shell::quoted(json.trim_end().to_string()));
+        }
+        for (name, value) in self.variables(&context) {
+            line += &format!("{name}={} ", shell::quoted(value));
+        }
+        match &self.words(&context)[..] {
+            // A shell's line is one already, unless variables or a pipe stand before it.
+            [_, _, script] if self.shell && line.is_empty() => line += script,
+            words => line += &command_line(words),
+        }
+        line
     }
 
-    fn with_context<T>(
-        &self,
-        task: Task<'_>,
-        values: &[Values],
-        folder: &Path,
-        then: impl FnOnce(&Context<'_>) -> T,
-    ) -> T {
+    /// What stands for the placeholders of an evaluation whose own folder is `folder`.
+    fn context(&self, task: Task<'_>, folder: &Path) -> Context {
+        let Task { trial, seed, point, .. } = task;
+        let values = self.space.view(point).assignments().map(|(_, values)| values).collect();
         let (dir, base) = (folder.display().to_string(), self.base.display().to_string());
-        let Task { trial, seed, .. } = task;
-        then(&Context { values, trial, seed, dir: &dir, base: &base })
-    }
-
-    fn values(&self, point: &[f64]) -> Vec<Values> {
-        self.space.view(point).assignments().map(|(_, values)| values).collect()
+        Context { values, trial, seed, dir, base }
     }
 
     fn json(&self, point: &[f64]) -> String {
@@ -367,7 +333,7 @@ impl Recipe {
         serde_json::to_string(&self.space.view(point)).unwrap_or_default() + "\n"
     }
 
-    fn words(&self, context: &Context<'_>) -> Vec<String> {
+    fn words(&self, context: &Context) -> Vec<String> {
         if self.shell {
             let script = self.arguments[0].fill(context, shell::quoted_value);
             return vec!["sh".to_string(), "-c".to_string(), script];
@@ -379,21 +345,24 @@ impl Recipe {
                 _ => words.push(argument.fill(context, |value| value)),
             }
         }
+        // A program's path is relative to the base, also where it runs elsewhere.
+        if self.runs_in_folder
+            && let Some(program) = words.first_mut()
+            && program.contains('/')
+        {
+            *program = self.base.join(&*program).display().to_string();
+        }
         words
     }
 
     /// The variables that carry parameters.
-    fn variables(&self, context: &Context<'_>) -> Vec<(String, String)> {
-        let named = self.variables.iter().flatten().cloned();
-        let mut variables: Vec<(String, String)> =
-            named.zip(context.values.iter().map(plain)).collect();
-        for (name, text) in &self.environment {
-            variables.push((name.clone(), text.fill(context, |value| value)));
-        }
-        variables
+    fn variables(&self, context: &Context) -> Vec<(String, String)> {
+        (self.environment.iter())
+            .map(|(name, text)| (name.clone(), text.fill(context, |value| value)))
+            .collect()
     }
 
-    fn render(&self, folder: &Path, context: &Context<'_>) -> io::Result<()> {
+    fn render(&self, folder: &Path, context: &Context) -> io::Result<()> {
         for template in &self.templates {
             let target = folder.join(&template.target);
             if let Some(parent) = target.parent() {

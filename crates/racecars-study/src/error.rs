@@ -57,5 +57,12 @@ impl From<racecars::Error> for Error {
     }
 }
 
+/// For what also the system may refuse: reading a journal on, writing a report.
+impl From<Error> for std::io::Error {
+    fn from(error: Error) -> Self {
+        std::io::Error::other(error)
+    }
+}
+
 /// The crate's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

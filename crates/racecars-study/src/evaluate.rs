@@ -28,7 +28,7 @@ const STDOUT_SHOWN: usize = 500;
 /// How often the time of a program is taken that was paused each time.
 const MAX_SPOILED: u32 = 5;
 /// Repetitions of a trial have seeds of their own; the numbers of confirming ones begin here.
-pub(crate) const CONFIRMING: u64 = 1 << 16;
+const CONFIRMING: u64 = 1 << 16;
 
 /// What evaluates trials; shared by the workers.
 #[derive(Debug, Clone)]
@@ -56,10 +56,26 @@ pub(crate) struct Stop<'a> {
 impl Stop<'_> {
     /// Whether nothing more is to be started.
     pub(crate) fn is_due(self) -> bool {
-        self.finish.load(Ordering::Acquire)
-            || self.now.load(Ordering::Acquire)
-            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        self.finish.load(Ordering::Acquire) || self.now.load(Ordering::Acquire) || self.is_late()
     }
+
+    /// Whether the deadline has passed.
+    pub(crate) fn is_late(self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
+/// An evaluation to do.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) trial: u64,
+    /// The encoded point.
+    pub(crate) point: Vec<f64>,
+    /// `None` for the trial itself with all its repetitions, a number for a fresh evaluation of a leading
+    /// point.
+    pub(crate) number: Option<u64>,
+    /// The repetitions of the trial that have ended before.
+    pub(crate) parts: Vec<Part>,
 }
 
 /// Why an evaluation has no result.
@@ -94,12 +110,8 @@ pub(crate) struct Measurement {
 pub struct DryRun {
     /// What was run, as a line for a shell.
     pub command: String,
-    /// What it got on standard input.
-    pub input: Option<String>,
-    /// The variables that it got.
-    pub environment: Vec<(String, String)>,
-    /// The folder that it ran in.
-    pub folder: Option<std::path::PathBuf>,
+    /// The same with its variables, its standard input and its folder.
+    pub invocation: Invocation,
     /// How it went.
     pub finished: Finished,
     /// What that means.
@@ -129,8 +141,18 @@ impl Evaluator {
         self.notices.pop_within(Duration::ZERO)
     }
 
-    pub(crate) fn recipe(&self) -> &Recipe {
-        &self.recipe
+    /// The program with the values of a trial, as a line for a shell.
+    pub(crate) fn paste(&self, trial: u64, point: &[f64]) -> String {
+        self.recipe.paste(self.task(trial, point))
+    }
+
+    /// Makes the folder that [the line](Evaluator::paste) needs, if it needs one.
+    pub(crate) fn make_best(&self, trial: u64, point: &[f64]) -> io::Result<()> {
+        self.recipe.make_best(self.task(trial, point))
+    }
+
+    fn task<'a>(&self, trial: u64, point: &'a [f64]) -> Task<'a> {
+        Task { trial, seed: self.seed(trial, 0), point, folder: "" }
     }
 
     /// The seed of a repetition of a trial: small enough for any program to take.
@@ -138,41 +160,19 @@ impl Evaluator {
         Random::stream(self.plan.seed, (trial << 20) + repetition).bits() >> 33
     }
 
-    /// Evaluates a trial, all its repetitions included. `parts` are those that have ended before; of each
-    /// other one that is not the last, `each` learns when it ends.
-    pub(crate) fn trial(
+    /// Does a job. Of each repetition that is not the last, `each` learns when it ends.
+    pub(crate) fn evaluate(
         &self,
-        trial: u64,
-        point: &[f64],
-        parts: &[Part],
-        each: &mut dyn FnMut(Part),
+        job: &Job,
+        mut each: impl FnMut(Part),
         stop: Stop<'_>,
     ) -> Result<Measurement, Halt> {
-        self.evaluate(trial, point, 0, self.plan.repeat, parts, each, stop)
-    }
-
-    /// Evaluates a trial again.
-    pub(crate) fn reevaluate(
-        &self,
-        trial: u64,
-        point: &[f64],
-        count: u64,
-        stop: Stop<'_>,
-    ) -> Result<Measurement, Halt> {
-        self.evaluate(trial, point, CONFIRMING + count, 1, &[], &mut |_| {}, stop)
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "the one place that runs repetitions")]
-    fn evaluate(
-        &self,
-        trial: u64,
-        point: &[f64],
-        first: u64,
-        repeat: u32,
-        parts: &[Part],
-        each: &mut dyn FnMut(Part),
-        stop: Stop<'_>,
-    ) -> Result<Measurement, Halt> {
+        let Job { trial, point, number, parts } = job;
+        let trial = *trial;
+        let (first, repeat) = match number {
+            None => (0, self.plan.repeat),
+            Some(number) => (CONFIRMING + number, 1),
+        };
         let mut measurement = Measurement {
             outcome: Outcome::failure(FailureKind::NotStarted, "not run"),
             attempts: 0,
@@ -183,14 +183,9 @@ impl Evaluator {
         };
         let (mut values, mut violations) = (Vec::new(), Vec::new());
         let mut enter = |outcome: &Outcome| {
-            values.extend(match outcome {
-                Outcome::Infeasible { value, .. } => *value,
-                outcome => outcome.value(),
-            });
-            violations.push(match outcome {
-                Outcome::Infeasible { violation, .. } => *violation,
-                _ => 0.0,
-            });
+            let (value, violation) = outcome::value_and_violation(outcome);
+            values.extend(value);
+            violations.push(violation.unwrap_or(0.0));
         };
         for part in parts {
             measurement.attempts += part.attempts;
@@ -267,14 +262,8 @@ impl Evaluator {
             Halt::System(error) => error,
         })?;
         self.tidy(task, outcome.is_failure());
-        Ok(DryRun {
-            command: command_line(&invocation.arguments),
-            input: invocation.input,
-            environment: invocation.environment,
-            folder: invocation.folder,
-            finished,
-            outcome,
-        })
+        let command = command_line(&invocation.arguments);
+        Ok(DryRun { command, invocation, finished, outcome })
     }
 
     /// One run; again if it was paused and its time counts.
@@ -314,18 +303,18 @@ impl Evaluator {
                 return error;
             }
             let folder = self.recipe.folder(task.folder);
-            io::Error::other(Error::system("make the evaluation's folder", &folder, error))
+            Error::system("make the evaluation's folder", &folder, error).into()
         })?;
         let finished = process::run(&invocation, self.limits, stop)?;
         let outcome = match outcome::of_ending(&finished.ending) {
             Some(outcome) => outcome,
-            None => self.find(task, &finished)?.unwrap_or_else(|failure| failure),
+            None => self.find(task, &finished)?,
         };
         Ok((invocation, finished, outcome))
     }
 
     /// The outcome of a run that ended well.
-    fn find(&self, task: Task<'_>, finished: &Finished) -> io::Result<Result<Outcome, Outcome>> {
+    fn find(&self, task: Task<'_>, finished: &Finished) -> io::Result<Outcome> {
         let shortage = Cell::new(None);
         let read = |path: &Text| -> Result<Captured, String> {
             let path = self.recipe.path(task, path);
@@ -335,7 +324,7 @@ impl Evaluator {
                 what
             })
         };
-        let outcome = self.judge(finished, &read);
+        let outcome = self.judge(finished, &read).unwrap_or_else(|failure| failure);
         shortage.take().map_or(Ok(outcome), Err)
     }
 

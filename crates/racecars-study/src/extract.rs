@@ -99,26 +99,21 @@ impl FromStr for Source {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Source> {
-        let (place, how) = match text {
-            "time" => return Ok(Source(Kind::Time)),
-            "last" | "stdout" => (Place::Stdout, ""),
-            "stderr" => (Place::Stderr, ""),
-            _ => {
-                if let Some(rest) = text.strip_prefix("stdout:") {
-                    (Place::Stdout, rest)
-                } else if let Some(rest) = text.strip_prefix("stderr:") {
-                    (Place::Stderr, rest)
-                } else if let Some(rest) = text.strip_prefix("file:") {
-                    let cut = [":json:", ":regex:"].iter().filter_map(|how| rest.find(how)).min();
-                    let (path, how) = cut.map_or((rest, ""), |at| (&rest[..at], &rest[at + 1..]));
-                    if path.is_empty() {
-                        return Err(Error::setting(format!("`{text}` names no file")));
-                    }
-                    (Place::File(path.to_string()), how)
-                } else {
-                    (Place::Stdout, text)
+        let (place, how) = match text.split_once(':') {
+            None if text == "time" => return Ok(Source(Kind::Time)),
+            None if text == "last" || text == "stdout" => (Place::Stdout, ""),
+            None if text == "stderr" => (Place::Stderr, ""),
+            Some(("stdout", how)) => (Place::Stdout, how),
+            Some(("stderr", how)) => (Place::Stderr, how),
+            Some(("file", rest)) => {
+                let cut = [":json:", ":regex:"].iter().filter_map(|how| rest.find(how)).min();
+                let (path, how) = cut.map_or((rest, ""), |at| (&rest[..at], &rest[at + 1..]));
+                if path.is_empty() {
+                    return Err(Error::setting(format!("`{text}` names no file")));
                 }
+                (Place::File(path.to_string()), how)
             }
+            _ => (Place::Stdout, text),
         };
         let how = match how.split_once(':') {
             None if how.is_empty() => How::LastNumber,
@@ -283,16 +278,20 @@ mod tests {
     use crate::process::Ending;
     use std::time::Duration;
 
+    fn captured(text: &str) -> Captured {
+        Captured { text: text.to_string(), is_cut: false }
+    }
+
     fn find(source: &str, stdout: &str) -> Result<f64, Outcome> {
         let space = Space::cube(1, 0.0, 1.0).unwrap();
         let finished = Finished {
             ending: Ending::Exit(0),
-            stdout: stdout.into(),
-            stderr: "on stderr 7\n".into(),
+            stdout: captured(stdout),
+            stderr: captured("on stderr 7\n"),
             elapsed: Duration::from_millis(1500),
             is_paused: false,
         };
-        let file = |_: &Text| Ok(r#"{"loss": 0.125}"#.into());
+        let file = |_: &Text| Ok(captured(r#"{"loss": 0.125}"#));
         Finder::new(&source.parse().unwrap(), &space).unwrap().value(&finished, file)
     }
 

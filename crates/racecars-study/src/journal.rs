@@ -16,7 +16,7 @@ use crate::plan::{Plan, Sync};
 use racecars::{Point, StopReason};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ const SYNC_EVERY: Duration = Duration::from_millis(50);
 pub enum Event<'a> {
     /// A point was proposed.
     #[serde(borrow)]
-    Ask(Ask<'a>),
+    Ask(Ask<&'a RawValue>),
     /// A repetition of a trial ended, and others are to come.
     Part(Part),
     /// Its outcome was told.
@@ -65,17 +65,16 @@ pub enum Event<'a> {
 }
 
 /// A point was proposed.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ask<'a> {
+pub struct Ask<Params> {
     /// Its number: 0, 1, 2, ...
     pub trial: u64,
-    /// The values by name, as written.
-    #[serde(borrow)]
-    pub params: &'a RawValue,
+    /// The values by name.
+    pub params: Params,
     /// In deterministic mode: how many outcomes the optimizer knew by then. Lines are written as
     /// evaluations end, but told in the order asked.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<u64>,
     /// When, in milliseconds since 1970.
     #[serde(default)]
@@ -185,13 +184,7 @@ pub struct Stop {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Entry<'a> {
     Study(&'a Plan),
-    Ask {
-        trial: u64,
-        params: Point<'a>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        told: Option<u64>,
-        at: u64,
-    },
+    Ask(Ask<Point<'a>>),
     Part(&'a Part),
     Tell(&'a Tell),
     Repeat(&'a Repeat),
@@ -201,9 +194,9 @@ pub(crate) enum Entry<'a> {
 
 /// Reads the events of the journal at `path`, in order, with their line numbers; a torn last line is left
 /// out, and any other damage is an error.
-pub fn read(path: &Path, each: impl FnMut(u64, Event<'_>) -> Result<()>) -> Result<()> {
+pub fn read(path: &Path, mut each: impl FnMut(u64, Event<'_>) -> Result<()>) -> Result<()> {
     match Lines::open(path)? {
-        Some(mut lines) => lines.read(each),
+        Some(mut lines) => lines.read(|number, event| each(number, event?)),
         None => Ok(()),
     }
 }
@@ -213,7 +206,6 @@ pub fn read(path: &Path, each: impl FnMut(u64, Event<'_>) -> Result<()>) -> Resu
 pub(crate) struct Journal {
     path: PathBuf,
     file: File,
-    /// Which file it is: device and inode.
     identity: (u64, u64),
     end: End,
     buffer: Vec<u8>,
@@ -241,7 +233,7 @@ impl Journal {
                 Some(Syncer::start(file).map_err(refuse)?)
             }
         };
-        let (path, identity) = (path.to_path_buf(), (metadata.dev(), metadata.ino()));
+        let (path, identity) = (path.to_path_buf(), identity(&metadata));
         Ok(Journal { path, file, identity, end, buffer: Vec::new(), sync, syncer })
     }
 
@@ -276,7 +268,7 @@ impl Journal {
     /// Refuses to write on where nobody would find it, or after what somebody else wrote.
     fn check_in_place(&self) -> Result<()> {
         let is_elsewhere = match std::fs::metadata(&self.path) {
-            Ok(found) if (found.dev(), found.ino()) == self.identity => {
+            Ok(found) if identity(&found) == self.identity => {
                 if found.len() == self.end.length {
                     return Ok(());
                 }
@@ -325,6 +317,11 @@ impl Journal {
         );
         Error::new(ErrorKind::System, message)
     }
+}
+
+/// Which file it is: device and inode.
+pub(crate) fn identity(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
 }
 
 /// The path of a journal that is put aside in `folder`: the first free one.
@@ -421,8 +418,8 @@ mod tests {
     fn trials(path: &Path) -> Result<(Vec<u64>, End)> {
         let mut trials = Vec::new();
         let mut lines = Lines::open(path)?.unwrap();
-        lines.read(|_, event| {
-            if let Event::Tell(tell) = event {
+        lines.read(|_, event| -> Result<()> {
+            if let Event::Tell(tell) = event? {
                 trials.push(tell.trial);
             }
             Ok(())

@@ -18,7 +18,8 @@ use crate::noise::Recommended;
 use crate::plan::{Plan, now};
 use crate::record::Record;
 use crate::search::{Search, Step};
-use racecars::{Point, Portfolio, StopReason};
+use racecars::{Portfolio, StopReason};
+use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -50,11 +51,11 @@ impl State {
     }
 
     /// Enters a line of the journal; `Err` says what is wrong with it.
-    fn replay(&mut self, event: Event<'_>) -> Result<(), String> {
+    fn replay(&mut self, event: Event<'_>) -> Result<()> {
         match event {
             Event::Ask(ask) => self.replay_ask(&ask),
             Event::Part(part) => self.enter_part(part),
-            Event::Tell(tell) => self.tell(tell).map_err(|error| error.to_string()),
+            Event::Tell(tell) => self.tell(tell),
             Event::Repeat(repeat) => {
                 self.record.enter_repeat(&repeat);
                 Ok(())
@@ -70,27 +71,29 @@ impl State {
     }
 
     /// Enters a repetition; they end one after the other.
-    fn enter_part(&mut self, part: Part) -> Result<(), String> {
+    fn enter_part(&mut self, part: Part) -> Result<()> {
         self.search.point(part.trial)?;
         let parts = self.parts.entry(part.trial).or_default();
         if part.number != parts.len() as u64 || part.outcome.is_failure() {
             let (number, trial) = (part.number, part.trial);
-            return Err(format!("repetition {number} of trial {trial} is not the next, or failed"));
+            return Err(Error::setting(format!(
+                "repetition {number} of trial {trial} is not the next, or failed"
+            )));
         }
         parts.push(part);
         Ok(())
     }
 
-    fn replay_ask(&mut self, ask: &Ask<'_>) -> Result<(), String> {
+    fn replay_ask(&mut self, ask: &Ask<&RawValue>) -> Result<()> {
         let space = &self.plan.space;
         let point = self.search.replay_ask(ask.trial, ask.told)?;
-        let ours = serde_json::to_string(&space.view(point)).map_err(|error| error.to_string())?;
+        let ours = serde_json::to_string(&space.view(point)).map_err(Error::setting)?;
         if ours != ask.params.get() && !is_same_json(&ours, ask.params.get()) {
-            return Err(format!(
+            return Err(Error::setting(format!(
                 "trial {} is not the point that {} proposes there: another version of racecars may \
                  have written it",
                 ask.trial, self.plan.algorithm
-            ));
+            )));
         }
         self.record.counts.asked += 1;
         Ok(())
@@ -99,7 +102,7 @@ impl State {
     /// Enters an outcome that is in the journal, as it is read from there.
     fn tell(&mut self, mut tell: Tell) -> Result<()> {
         tell.outcome = tell.outcome.checked();
-        let point = self.search.point(tell.trial).map_err(Error::setting)?;
+        let point = self.search.point(tell.trial)?;
         self.record.enter(&tell, point);
         self.parts.remove(&tell.trial);
         self.search.tell(tell.trial, tell.outcome)
@@ -127,7 +130,7 @@ impl JournaledSearch {
                 make(Some(first))?.check_continues(first, folder)?;
                 let mut state = State::new(first)?;
                 lines.read(|line, event| {
-                    state.replay(event).map_err(|what| {
+                    state.replay(event?).map_err(|what| {
                         let path = path.display();
                         Error::journal(format!("line {line} of {path} cannot be right: {what}"))
                     })
@@ -186,11 +189,6 @@ impl JournaledSearch {
         self.state.search.session().portfolio()
     }
 
-    /// A view of an encoded point.
-    pub(crate) fn view<'a>(&'a self, point: &'a [f64]) -> Point<'a> {
-        self.state.search.session().space().view(point)
-    }
-
     /// The trials that are asked and whose outcome is not known, oldest first.
     pub(crate) fn pending(&self) -> Vec<u64> {
         self.state.search.out().collect()
@@ -232,13 +230,9 @@ impl JournaledSearch {
         let step = search.step()?;
         if let Step::Asked(trial) = step {
             let session = search.session();
-            let point = search.point(trial).map_err(Error::setting)?;
-            self.journal.append(&Entry::Ask {
-                trial,
-                params: session.space().view(point),
-                told: search.is_in_order().then(|| session.counts().evaluations),
-                at: now(),
-            })?;
+            let params = session.space().view(search.point(trial)?);
+            let told = search.is_in_order().then(|| session.counts().evaluations);
+            self.journal.append(&Entry::Ask(Ask { trial, params, told, at: now() }))?;
             record.counts.asked += 1;
         }
         Ok(step)
@@ -252,12 +246,12 @@ impl JournaledSearch {
     /// Takes in a repetition of a pending trial.
     pub(crate) fn part(&mut self, part: Part) -> Result<()> {
         self.journal.append(&Entry::Part(&part))?;
-        self.state.enter_part(part).map_err(Error::setting)
+        self.state.enter_part(part)
     }
 
     /// Takes in an outcome. The optimizer learns it by [`JournaledSearch::step`].
     pub(crate) fn tell(&mut self, tell: &Tell) -> Result<()> {
-        self.state.search.point(tell.trial).map_err(Error::setting)?;
+        self.state.search.point(tell.trial)?;
         self.journal.append(&Entry::Tell(tell))?;
         self.state.tell(tell.clone())
     }
@@ -341,7 +335,7 @@ mod tests {
             let resumed = open(folder, &settings);
             prop_assert_eq!(&resumed.record().best, &best);
             let digest = Digest::read(folder).unwrap().unwrap();
-            prop_assert_eq!(&digest.record().best, &best);
+            prop_assert_eq!(&digest.record.best, &best);
 
             let mut json = Vec::new();
             export(folder, Format::Json, &mut json).unwrap();

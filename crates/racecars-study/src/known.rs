@@ -1,6 +1,7 @@
 //! Points that were evaluated before a study began: `{"params": {..}, "value": 1.5}`.
 
 use crate::error::{Error, Result};
+use crate::outcome::value_and_violation;
 use crate::point::NamedPoint;
 use racecars::{FailureKind, Outcome};
 use serde::de::{Deserialize, Deserializer};
@@ -65,11 +66,8 @@ struct Line {
 
 impl Serialize for Known {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (value, infeasible, failed) = match &self.outcome {
-            Outcome::Value(value) => (Some(*value), None, None),
-            Outcome::Infeasible { violation, value } => (*value, Some(*violation), None),
-            Outcome::Failed(failure) => (None, None, Some(failure.reason.clone())),
-        };
+        let (value, infeasible) = value_and_violation(&self.outcome);
+        let failed = self.outcome.as_failure().map(|failure| failure.reason.clone());
         Line { params: self.point.clone(), value, infeasible, failed }.serialize(serializer)
     }
 }

@@ -2,11 +2,10 @@
 //! however that ends.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::journal;
+use crate::journal::{self, identity};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -67,7 +66,7 @@ fn is_locked(file: &File, path: &Path) -> Result<bool> {
 /// Whether `path` leads to this file.
 fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), std::fs::metadata(path)) {
-        (Ok(ours), Ok(found)) => (ours.dev(), ours.ino()) == (found.dev(), found.ino()),
+        (Ok(ours), Ok(found)) => identity(&ours) == identity(&found),
         _ => false,
     }
 }

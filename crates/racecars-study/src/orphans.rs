@@ -22,7 +22,7 @@ pub(crate) fn kill(folder: &Path) -> usize {
     let groups: BTreeSet<i32> = (processes.flatten())
         .filter(|process| process.file_name().as_bytes().iter().all(u8::is_ascii_digit))
         .filter(|process| has_variable(&process.path(), &mark))
-        .filter_map(|process| group_of(&process.path()))
+        .filter_map(|process| Some(group_and_pages(&process.path())?.0))
         .collect();
     let own = getpgrp().as_raw_nonzero().get();
     let others = groups.into_iter().filter(|&group| group != own).filter_map(Pid::from_raw);
@@ -36,10 +36,12 @@ fn has_variable(process: &Path, variable: &[u8]) -> bool {
         .is_ok_and(|all| all.split(|&byte| byte == 0).any(|other| other == variable))
 }
 
-fn group_of(process: &Path) -> Option<i32> {
+/// The process group and the pages of resident memory of a process, by its folder in `/proc`.
+pub(crate) fn group_and_pages(process: &Path) -> Option<(i32, u64)> {
     let stat = std::fs::read_to_string(process.join("stat")).ok()?;
     // After the name, which is in parentheses and may hold anything: state, parent, group, ...
-    stat.rsplit_once(')')?.1.split_whitespace().nth(2)?.parse().ok()
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    Some((fields.nth(2)?.parse().ok()?, fields.nth(18)?.parse().ok()?))
 }
 
 /// A variable by which the processes of one run are known.

@@ -17,6 +17,15 @@ pub(crate) fn of_ending(ending: &Ending) -> Option<Outcome> {
     })
 }
 
+/// The value and the violation of an outcome, where it has them.
+pub(crate) fn value_and_violation(outcome: &Outcome) -> (Option<f64>, Option<f64>) {
+    match outcome {
+        Outcome::Value(value) => (Some(*value), None),
+        Outcome::Infeasible { violation, value } => (*value, Some(*violation)),
+        Outcome::Failed(_) => (None, None),
+    }
+}
+
 fn signal_name(signal: i32) -> String {
     let name = match signal {
         1 => "SIGHUP",

@@ -116,10 +116,18 @@ pub(crate) fn space(parameters: &[Parameter]) -> Result<Space> {
             Some(count) => builder.array(name, *count, domain.clone()),
         };
     }
-    builder.build().map_err(|error| {
-        // The library speaks of coordinates.
-        Error::setting(error.to_string().replacen("coordinate `", "parameter `", 1))
-    })
+    builder.build().map_err(of_parameters)
+}
+
+/// The error of a space; the library speaks of coordinates.
+pub(crate) fn of_parameters(error: racecars::Error) -> Error {
+    Error::setting(error.to_string().replacen("coordinate `", "parameter `", 1))
+}
+
+/// Whether this could be the name of a parameter.
+pub(crate) fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
 fn read_name(text: &str) -> Result<(String, Option<usize>)> {
@@ -134,9 +142,7 @@ fn read_name(text: &str) -> Result<(String, Option<usize>)> {
             }
         },
     };
-    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-    let starts_well = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
-    if !starts_well || !name.chars().all(is_word) {
+    if !is_name(name) {
         return Err(Error::setting(format!(
             "parameter `{name}`: a name is a letter followed by letters, digits, `_`, `-` and `.`"
         )));

@@ -321,7 +321,7 @@ mod tests {
             (plan.direction, plan.objective.to_string()),
             (Direction::Maximize, "json:a.b".into())
         );
-        assert_eq!(plan.timeout.map(|time| time.seconds()), Some(1.5));
+        assert_eq!(plan.timeout.map(|time| time.duration().as_secs_f64()), Some(1.5));
         assert_eq!((plan.patience, plan.start.len(), plan.started), (None, 0, 17));
         assert_eq!(plan.base, Path::new("/work"));
         let other = text.replace("\"yes\"", "\"detect\"").replace("\"auto\"", "\"race-cars\"");

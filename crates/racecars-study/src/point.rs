@@ -1,10 +1,11 @@
 //! Points as people write them: `x=1,mode=a,w=[1,2,3]`.
 
 use crate::error::{Error, Result};
-use crate::parameter::read_value;
+use crate::parameter::{of_parameters, read_value};
+use crate::text::plain;
 use racecars::{Domain, Space, Value, Values};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::ser::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
@@ -78,11 +79,6 @@ impl NamedPoint {
         }
         Ok(NamedPoint { values })
     }
-}
-
-/// The library speaks of coordinates.
-fn of_parameters(error: racecars::Error) -> Error {
-    Error::setting(error.to_string().replacen("coordinate `", "parameter `", 1))
 }
 
 /// A value as the coordinate with this index has it.
@@ -166,11 +162,8 @@ impl fmt::Display for NamedPoint {
         for (i, (name, values)) in self.values.iter().enumerate() {
             write!(f, "{}{name}=", if i > 0 { "," } else { "" })?;
             match values {
-                Values::One(value) => write!(f, "{value}")?,
-                Values::Many(values) => {
-                    let texts: Vec<String> = values.iter().map(Value::to_string).collect();
-                    write!(f, "[{}]", texts.join(","))?;
-                }
+                Values::One(_) => f.write_str(&plain(values))?,
+                Values::Many(_) => write!(f, "[{}]", plain(values))?,
             }
         }
         Ok(())
@@ -179,11 +172,7 @@ impl fmt::Display for NamedPoint {
 
 impl Serialize for NamedPoint {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.values.len()))?;
-        for (name, values) in &self.values {
-            map.serialize_entry(name, values)?;
-        }
-        map.end()
+        serializer.collect_map(self.values.iter().map(|(name, values)| (name, values)))
     }
 }
 

@@ -8,10 +8,9 @@ use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
 };
-use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -57,8 +56,7 @@ pub struct Limits {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Ending {
     /// With an exit code; 0 is success.
     Exit(i32),
@@ -97,13 +95,6 @@ pub struct Captured {
     pub text: String,
     /// Whether there was more before it.
     pub is_cut: bool,
-}
-
-#[cfg(test)]
-impl From<&str> for Captured {
-    fn from(text: &str) -> Self {
-        Captured { text: text.to_string(), is_cut: false }
-    }
 }
 
 /// Runs a program to its end. When `stop` becomes true, the run is ended at once. The error is the host's
@@ -197,14 +188,9 @@ impl Running {
             command.current_dir(folder);
         }
         let mut child = spawn(&mut command)?;
-        if let Some(pipe) = &child.stdin {
-            set_nonblocking(pipe)?;
-        }
-        if let Some(pipe) = &child.stdout {
-            set_nonblocking(pipe)?;
-        }
-        if let Some(pipe) = &child.stderr {
-            set_nonblocking(pipe)?;
+        for (pipe, _) in pipes(&child) {
+            // A pipe of our own has no other flags to keep.
+            fcntl_setfl(pipe, OFlags::NONBLOCK)?;
         }
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let ended = match group.map(|pid| (pid, pidfd_open(pid, PidfdFlags::empty()))) {
@@ -326,19 +312,10 @@ impl Running {
     fn wait(&mut self, longest: Duration) -> bool {
         let timeout = Timespec { tv_sec: 0, tv_nsec: longest.subsec_nanos().into() };
         let has_ended = {
-            let mut descriptors = Vec::with_capacity(4);
-            if let Some(ended) = &self.ended {
-                descriptors.push(PollFd::new(ended, PollFlags::IN));
-            }
-            if let Some(pipe) = &self.child.stdout {
-                descriptors.push(PollFd::new(pipe, PollFlags::IN));
-            }
-            if let Some(pipe) = &self.child.stderr {
-                descriptors.push(PollFd::new(pipe, PollFlags::IN));
-            }
-            if let Some(pipe) = &self.child.stdin {
-                descriptors.push(PollFd::new(pipe, PollFlags::OUT));
-            }
+            let ended = self.ended.iter().map(|ended| (ended.as_fd(), PollFlags::IN));
+            let mut descriptors: Vec<PollFd<'_>> = (ended.chain(pipes(&self.child)))
+                .map(|(descriptor, wanted)| PollFd::from_borrowed_fd(descriptor, wanted))
+                .collect();
             // An interrupted wait is a short one.
             let _ = poll(&mut descriptors, Some(&timeout));
             self.ended.is_some()
@@ -427,25 +404,22 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
     command.spawn()
 }
 
-fn set_nonblocking(pipe: impl AsFd) -> io::Result<()> {
-    // A pipe of our own has no other flags to keep.
-    fcntl_setfl(&pipe, OFlags::NONBLOCK)?;
-    Ok(())
+/// The open pipes to a child, and what is awaited of each.
+fn pipes(child: &Child) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+    let stdout = child.stdout.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN));
+    let stderr = child.stderr.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN));
+    let stdin = child.stdin.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::OUT));
+    [stdout, stderr, stdin].into_iter().flatten()
 }
 
 /// The resident memory of all processes of a group, in bytes.
 fn memory_of_group(group: Pid) -> u64 {
     let Ok(processes) = std::fs::read_dir("/proc") else { return 0 };
-    let page = rustix::param::page_size() as u64;
-    let resident = |folder: PathBuf| -> Option<u64> {
-        let stat = std::fs::read_to_string(folder.join("stat")).ok()?;
-        // After the name, which is in parentheses and may hold anything: state, parent, group, ...
-        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-        let its_group: i32 = fields.get(2)?.parse().ok()?;
-        let pages: u64 = fields.get(21)?.parse().ok()?;
-        (its_group == group.as_raw_nonzero().get()).then_some(pages * page)
-    };
-    processes.flatten().filter_map(|entry| resident(entry.path())).sum()
+    let pages = (processes.flatten())
+        .filter_map(|process| orphans::group_and_pages(&process.path()))
+        .filter(|(its_group, _)| *its_group == group.as_raw_nonzero().get())
+        .map(|(_, pages)| pages);
+    pages.sum::<u64>() * rustix::param::page_size() as u64
 }
 
 /// The end of a stream of bytes.

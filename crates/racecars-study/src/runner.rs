@@ -1,15 +1,13 @@
 //! One run of a study: this thread keeps the search and its journal, the workers run the program.
 
-use crate::command::Task;
 use crate::error::{Error, ErrorKind, Result};
-use crate::evaluate::{Evaluator, Halt, Measurement, Stop};
+use crate::evaluate::{Evaluator, Halt, Job, Measurement, Stop};
 use crate::journal::{Part, Repeat, Tell};
 use crate::journaled::JournaledSearch;
 use crate::outcome::Outcome;
 use crate::plan::now;
 use crate::queue::Queue;
 use crate::search::Step;
-use crate::units::Time;
 use racecars::StopReason;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -46,10 +44,6 @@ impl Interrupt {
     pub fn is_requested(&self) -> bool {
         self.finish.load(Ordering::Acquire)
     }
-
-    fn stop_now(&self) {
-        self.now.store(true, Ordering::Release);
-    }
 }
 
 /// The progress of a run.
@@ -81,16 +75,6 @@ pub struct Status<'a> {
     pub notice: Option<&'a str>,
 }
 
-/// Work for a worker.
-struct Job {
-    trial: u64,
-    point: Vec<f64>,
-    /// `None` for the trial itself, a number for a fresh evaluation of a leading point.
-    number: Option<u64>,
-    /// The repetitions of the trial that have ended.
-    parts: Vec<Part>,
-}
-
 /// What workers report.
 enum News {
     Part(Part),
@@ -119,8 +103,7 @@ pub(crate) fn run(
     };
     let most = plan.budget.max(u64::from(plan.confirm) * plan.leaders as u64);
     let jobs = jobs.min(usize::try_from(most).unwrap_or(usize::MAX));
-    let limit = plan.time_limit.map(Time::duration);
-    let deadline = limit.and_then(|limit| start.checked_add(limit));
+    let deadline = plan.time_limit.and_then(|limit| start.checked_add(limit.duration()));
     let stop = Stop { now: &interrupt.now, finish: &interrupt.finish, deadline };
     let (to_workers, from_workers) = (Queue::new(), Queue::new());
     std::thread::scope(|scope| {
@@ -144,10 +127,9 @@ pub(crate) fn run(
             busy: 0,
             search,
             evaluator,
-            interrupt,
+            stop,
             observe,
             start,
-            limit,
             jobs,
             to_workers: &to_workers,
             from_workers: &from_workers,
@@ -158,7 +140,7 @@ pub(crate) fn run(
         });
         if ended.is_err() {
             // The disk is full, or the like: what runs is ended, and will run again.
-            interrupt.stop_now();
+            interrupt.now.store(true, Ordering::Release);
         }
         to_workers.close();
         Ok((ended?, runner.first_failure.take()))
@@ -173,13 +155,10 @@ fn work(
     stop: Stop<'_>,
 ) {
     while let Some(job) = jobs.pop() {
-        let result = match job.number {
-            _ if stop.finish.load(Ordering::Acquire) => Err(Halt::Stopped),
-            None => {
-                let mut each = |part| news.push(News::Part(Part { worker, ..part }));
-                evaluator.trial(job.trial, &job.point, &job.parts, &mut each, stop)
-            }
-            Some(number) => evaluator.reevaluate(job.trial, &job.point, number, stop),
+        let each = |part| news.push(News::Part(Part { worker, ..part }));
+        let result = match stop.finish.load(Ordering::Acquire) {
+            true => Err(Halt::Stopped),
+            false => evaluator.evaluate(&job, each, stop),
         };
         news.push(News::Done(Done { job, worker, result }));
     }
@@ -188,10 +167,9 @@ fn work(
 struct Runner<'s> {
     search: &'s mut JournaledSearch,
     evaluator: &'s Evaluator,
-    interrupt: &'s Interrupt,
+    stop: Stop<'s>,
     observe: &'s mut dyn FnMut(&Status<'_>),
     start: Instant,
-    limit: Option<Duration>,
     jobs: usize,
     to_workers: &'s Queue<Job>,
     from_workers: &'s Queue<News>,
@@ -256,9 +234,9 @@ impl Runner<'_> {
     fn winds_down(&self) -> Option<StopReason> {
         let counts = self.search.record().counts;
         let enough = FIRST_FAILURES.min(self.search.plan().budget);
-        if self.interrupt.is_requested() {
+        if self.stop.finish.load(Ordering::Acquire) {
             Some(StopReason::Interrupted)
-        } else if self.limit.is_some_and(|limit| self.start.elapsed() >= limit) {
+        } else if self.stop.is_late() {
             Some(StopReason::Time)
         } else if self.failed >= enough && counts.failures == counts.told {
             Some(StopReason::FirstFailures)
@@ -347,10 +325,7 @@ impl Runner<'_> {
     }
 
     fn describe(&self, job: &Job, detail: &str, streams: [(&str, Option<&str>); 2]) -> String {
-        let Job { trial, point, .. } = job;
-        let seed = self.evaluator.seed(*trial, 0);
-        let task = Task { trial: *trial, seed, point, folder: "" };
-        let command = self.evaluator.recipe().paste(task);
+        let command = self.evaluator.paste(job.trial, &job.point);
         let streams = streams.map(|(name, text)| match text.unwrap_or("").trim() {
             "" => format!("it wrote nothing to standard {name}"),
             text => format!("its standard {name} ends with:\n{text}"),

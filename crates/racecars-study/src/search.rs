@@ -83,11 +83,13 @@ impl Search {
 
     /// Asks for the trial that a journal has next, when `told` outcomes had been told if that is given.
     /// Returns its point; `Err` says why it cannot be.
-    pub(crate) fn replay_ask(&mut self, number: u64, told: Option<u64>) -> Result<&[f64], String> {
-        let asked = self.session.replay_ask(told).map_err(|error| error.to_string())?;
-        let trial = asked.ok_or("the space was exhausted before it")?;
+    pub(crate) fn replay_ask(&mut self, number: u64, told: Option<u64>) -> Result<&[f64]> {
+        let Some(trial) = self.session.replay_ask(told)? else {
+            return Err(Error::setting("the space was exhausted before it"));
+        };
         if trial.number() != number {
-            return Err(format!("it asks trial {number} where {} is next", trial.number()));
+            let next = trial.number();
+            return Err(Error::setting(format!("it asks trial {number} where {next} is next")));
         }
         let number = self.issue(trial);
         Ok(self.out[&number].point())
@@ -105,23 +107,21 @@ impl Search {
     }
 
     /// The point of a trial that is out, or why it is not.
-    pub(crate) fn point(&self, trial: u64) -> Result<&[f64], String> {
-        match self.out.get(&trial) {
-            Some(trial) => Ok(trial.point()),
-            None if trial >= self.session.asked() => {
-                Err(format!("trial {trial} was never asked; {} have been", self.session.asked()))
-            }
-            None => Err(format!("trial {trial} has been told before")),
-        }
+    pub(crate) fn point(&self, trial: u64) -> Result<&[f64]> {
+        self.out.get(&trial).map(Trial::point).ok_or_else(|| self.not_out(trial))
+    }
+
+    fn not_out(&self, trial: u64) -> Error {
+        Error::setting(match self.session.asked() {
+            asked if trial >= asked => format!("trial {trial} was never asked; {asked} have been"),
+            _ => format!("trial {trial} has been told before"),
+        })
     }
 
     /// Takes the outcome of a trial that is out.
     pub(crate) fn tell(&mut self, trial: u64, outcome: Outcome) -> Result<()> {
-        self.point(trial).map_err(Error::setting)?;
-        match self.out.remove(&trial) {
-            Some(trial) => Ok(self.session.tell(trial, outcome)?),
-            None => Ok(()),
-        }
+        let trial = self.out.remove(&trial).ok_or_else(|| self.not_out(trial))?;
+        Ok(self.session.tell(trial, outcome)?)
     }
 
     /// Tells the optimizer all outcomes whose turn has come.

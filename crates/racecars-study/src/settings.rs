@@ -169,13 +169,13 @@ impl Settings {
     pub fn parse(text: &str) -> Result<Settings> {
         let refuse = |error: toml::de::Error| Error::setting(error.to_string().trim_end());
         let file = toml::Deserializer::parse(text).map_err(refuse)?;
-        file.deserialize_map(Keys { names: Names::File }).map_err(refuse)
+        file.deserialize_map(Keys { name: Row::key }).map_err(refuse)
     }
 
     /// Reads the keys of a journal's first line, which are rows of the table.
     pub(crate) fn of_journal(keys: serde_json::Map<String, serde_json::Value>) -> Result<Settings> {
         let keys = serde_json::Value::Object(keys);
-        keys.deserialize_map(Keys { names: Names::Journal }).map_err(Error::setting)
+        keys.deserialize_map(Keys { name: |row| row.name.to_string() }).map_err(Error::setting)
     }
 
     /// These settings, and where they leave something open those of `below`.
@@ -254,16 +254,10 @@ impl Settings {
     }
 }
 
-/// Whose names the keys are.
-#[derive(Debug, Clone, Copy)]
-enum Names {
-    File,
-    Journal,
-}
-
 /// Reads settings from a map, by the table.
 struct Keys {
-    names: Names,
+    /// The key of a row.
+    name: fn(&Row) -> String,
 }
 
 impl<'de> Visitor<'de> for Keys {
@@ -275,13 +269,9 @@ impl<'de> Visitor<'de> for Keys {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Settings, M::Error> {
         let (rows, mut settings) = (Settings::rows(), Settings::default());
-        let name = |row: &Row| match self.names {
-            Names::File => row.key(),
-            Names::Journal => row.name.to_string(),
-        };
         while let Some(key) = map.next_key::<String>()? {
-            let Some(row) = rows.iter().find(|row| name(row) == key) else {
-                let names: Vec<String> = rows.iter().map(name).collect();
+            let Some(row) = rows.iter().find(|row| (self.name)(row) == key) else {
+                let names: Vec<String> = rows.iter().map(self.name).collect();
                 return Err(serde::de::Error::custom(format!(
                     "unknown field `{key}`, expected one of {}",
                     names.join(", ")

@@ -1,6 +1,5 @@
 //! A study: open it, run it, or ask and tell from outside.
 
-use crate::command::Task;
 use crate::error::{Error, ErrorKind, Result};
 use crate::evaluate::{DryRun, Evaluator};
 use crate::journal::{self, Lines, Tell};
@@ -8,6 +7,7 @@ use crate::journaled::JournaledSearch;
 use crate::known;
 use crate::lock::Lock;
 use crate::orphans;
+use crate::outcome::value_and_violation;
 use crate::plan::{Plan, check_text, now};
 use crate::point::NamedPoint;
 use crate::record::{BestTrial, Totals};
@@ -15,7 +15,7 @@ use crate::runner::{self, Interrupt, Status};
 use crate::search::{Search, Step};
 use crate::settings::Settings;
 use crate::summary::{BestKnown, Chosen, Summary};
-use racecars::{Outcome, StopReason};
+use racecars::StopReason;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -136,8 +136,7 @@ impl Study {
         let Step::Asked(trial) = search.step()? else {
             return Err(Error::setting("the space has no points"));
         };
-        let point = search.point(trial).map_err(Error::setting)?;
-        let dry_run = evaluator.dry_run(point, stop)?;
+        let dry_run = evaluator.dry_run(search.point(trial)?, stop)?;
         Ok((plan, dry_run))
     }
 
@@ -211,16 +210,11 @@ impl Study {
     fn summary(&self, ended: StopReason, elapsed: Duration) -> Summary {
         let record = self.search.record();
         let chosen = |trial: u64, value: Option<f64>, infeasible: Option<f64>, point: &[f64]| {
-            let params = serde_json::to_value(self.search.view(point)).unwrap_or_default();
-            let command =
-                self.evaluator.as_ref().map(|evaluator| self.paste(evaluator, trial, point));
+            let (params, command) = (self.params(point), self.paste(trial, point));
             Chosen { trial, value, evaluations: 1, infeasible, params, command }
         };
         let best = record.best.as_ref().map(|best| {
-            let (value, infeasible) = match &best.outcome {
-                Outcome::Infeasible { violation, value } => (*value, Some(*violation)),
-                outcome => (outcome.value(), None),
-            };
+            let (value, infeasible) = value_and_violation(&best.outcome);
             chosen(best.trial, value, infeasible, &best.point)
         });
         let leader = self.search.recommended();
@@ -232,9 +226,8 @@ impl Study {
         let point = (leader.as_ref().map(|leader| (leader.trial, &leader.point)))
             .or(record.best.as_ref().map(|best| (best.trial, &best.point)));
         if let (Some(evaluator), Some((trial, point))) = (&self.evaluator, point) {
-            let task = Task { trial, seed: evaluator.seed(trial, 0), point, folder: "" };
             // A convenience, which a full disk may deny.
-            let _ = evaluator.recipe().make_best(task);
+            let _ = evaluator.make_best(trial, point);
         }
         Summary {
             stop: ended,
@@ -250,17 +243,20 @@ impl Study {
             seed: self.plan().seed,
             best,
             recommended,
-            best_known: self.search.best_known().map(|(point, value)| {
-                let params = serde_json::to_value(self.search.view(point)).unwrap_or_default();
-                BestKnown { value, params }
-            }),
+            best_known: (self.search.best_known())
+                .map(|(point, value)| BestKnown { value, params: self.params(point) }),
             portfolio: self.search.portfolio(),
         }
     }
 
-    fn paste(&self, evaluator: &Evaluator, trial: u64, point: &[f64]) -> String {
-        let task = Task { trial, seed: evaluator.seed(trial, 0), point, folder: "" };
-        evaluator.recipe().paste(task)
+    /// The values by name.
+    fn params(&self, point: &[f64]) -> serde_json::Value {
+        serde_json::to_value(self.plan().space.view(point)).unwrap_or_default()
+    }
+
+    /// The study's command with the values of a trial, if it has one.
+    fn paste(&self, trial: u64, point: &[f64]) -> Option<String> {
+        self.evaluator.as_ref().map(|evaluator| evaluator.paste(trial, point))
     }
 
     /// Proposes up to `count` points; fewer if the budget, the space or the lookahead is used up.
@@ -281,13 +277,9 @@ impl Study {
 
     fn asked(&self, trial: u64) -> Option<Asked> {
         let point = self.search.point(trial)?;
-        let evaluator = self.evaluator.as_ref();
-        Some(Asked {
-            trial,
-            params: serde_json::to_value(self.search.view(point)).unwrap_or_default(),
-            seed: evaluator.map_or(trial, |evaluator| evaluator.seed(trial, 0)),
-            command: evaluator.map(|evaluator| self.paste(evaluator, trial, point)),
-        })
+        let seed = self.evaluator.as_ref().map_or(trial, |evaluator| evaluator.seed(trial, 0));
+        let (params, command) = (self.params(point), self.paste(trial, point));
+        Some(Asked { trial, params, seed, command })
     }
 
     /// Tells the outcome of a point.

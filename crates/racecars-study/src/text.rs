@@ -5,7 +5,7 @@
 //! alone, so that JSON and program text pass through.
 
 use crate::error::{Error, Result};
-use crate::parameter::BUILT_IN;
+use crate::parameter::{BUILT_IN, is_name};
 use racecars::{Space, Values};
 
 /// A text, cut at its placeholders.
@@ -60,30 +60,28 @@ impl Text {
         while let Some(open) = rest.find('{') {
             plain.push_str(&rest[..open]);
             rest = &rest[open..];
-            let inner = rest[1..].split_once('}').map(|(inner, _)| inner);
             if let Some(inner) = rest.strip_prefix("{{").and_then(|rest| rest.split_once("}}"))
-                && is_name(inner.0)
+                && is_placeholder(inner.0)
             {
                 plain.push_str(&rest[1..inner.0.len() + 3]);
                 rest = inner.1;
                 continue;
             }
-            match inner.filter(|inner| is_name(inner)) {
-                Some(name) => match slot(name, space, place)? {
-                    Some(slot) => {
-                        if !plain.is_empty() {
-                            pieces.push(Piece::Plain(std::mem::take(&mut plain)));
-                        }
-                        pieces.push(Piece::Slot(slot));
-                        rest = &rest[name.len() + 2..];
+            let name = rest[1..].split_once('}').map(|(name, _)| name);
+            let name = name.filter(|name| is_placeholder(name));
+            let slot = name.map(|name| slot(name, space, place)).transpose()?.flatten();
+            match (name, slot) {
+                (Some(name), Some(slot)) => {
+                    if !plain.is_empty() {
+                        pieces.push(Piece::Plain(std::mem::take(&mut plain)));
                     }
-                    None if unknown == Unknown::Refuse => return Err(stranger(name, space, place)),
-                    None => {
-                        plain.push('{');
-                        rest = &rest[1..];
-                    }
-                },
-                None => {
+                    pieces.push(Piece::Slot(slot));
+                    rest = &rest[name.len() + 2..];
+                }
+                (Some(name), None) if unknown == Unknown::Refuse => {
+                    return Err(stranger(name, space, place));
+                }
+                _ => {
                     plain.push('{');
                     rest = &rest[1..];
                 }
@@ -94,6 +92,11 @@ impl Text {
             pieces.push(Piece::Plain(plain));
         }
         Ok(Text { pieces })
+    }
+
+    /// A placeholder and no more.
+    pub(crate) fn of(slot: Slot) -> Text {
+        Text { pieces: vec![Piece::Slot(slot)] }
     }
 
     /// The parts.
@@ -118,7 +121,7 @@ impl Text {
     }
 
     /// The text with values in place; `quote` is applied to each value.
-    pub(crate) fn fill(&self, context: &Context<'_>, quote: fn(String) -> String) -> String {
+    pub(crate) fn fill(&self, context: &Context, quote: fn(String) -> String) -> String {
         let mut text = String::new();
         for piece in &self.pieces {
             match piece {
@@ -132,15 +135,15 @@ impl Text {
 
 /// The values of one evaluation.
 #[derive(Debug, Clone)]
-pub(crate) struct Context<'a> {
-    pub(crate) values: &'a [Values],
+pub(crate) struct Context {
+    pub(crate) values: Vec<Values>,
     pub(crate) trial: u64,
     pub(crate) seed: u64,
-    pub(crate) dir: &'a str,
-    pub(crate) base: &'a str,
+    pub(crate) dir: String,
+    pub(crate) base: String,
 }
 
-impl Context<'_> {
+impl Context {
     fn value(&self, slot: &Slot) -> String {
         match slot {
             Slot::Parameter(entry) | Slot::Spread(entry) => plain(&self.values[*entry]),
@@ -150,8 +153,8 @@ impl Context<'_> {
             },
             Slot::Trial => self.trial.to_string(),
             Slot::Seed => self.seed.to_string(),
-            Slot::Dir => self.dir.to_string(),
-            Slot::Base => self.base.to_string(),
+            Slot::Dir => self.dir.clone(),
+            Slot::Base => self.base.clone(),
         }
     }
 }
@@ -168,15 +171,14 @@ pub(crate) fn plain(values: &Values) -> String {
 }
 
 /// Whether this could be a placeholder: a name, with `[2]` or `...` perhaps.
-fn is_name(text: &str) -> bool {
+fn is_placeholder(text: &str) -> bool {
     let name = text.strip_suffix("...").unwrap_or(text);
     let name = match name.strip_suffix(']').and_then(|name| name.split_once('[')) {
         Some((name, index)) if index.bytes().all(|b| b.is_ascii_digit()) => name,
         Some(_) => return false,
         None => name,
     };
-    name.starts_with(|c: char| c.is_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
+    is_name(name)
 }
 
 /// What a name stands for; `None` if nothing.
@@ -229,8 +231,9 @@ mod tests {
 
     fn fill(text: &str) -> Result<String> {
         let space = Space::builder().real("x", 0.0, 1.0).reals("w", 3, 0.0, 1.0).build()?;
-        let values = [0.25.into(), Values::from(vec![1.0, 0.5, 1e-7])];
-        let context = Context { values: &values, trial: 7, seed: 42, dir: "/d", base: "/b" };
+        let values = vec![0.25.into(), Values::from(vec![1.0, 0.5, 1e-7])];
+        let context =
+            Context { values, trial: 7, seed: 42, dir: "/d".to_string(), base: "/b".to_string() };
         let text = Text::parse(text, &space, Unknown::Refuse, "the command")?;
         Ok(text.fill(&context, |value| value))
     }
@@ -261,8 +264,9 @@ mod tests {
     fn unknown_names_can_be_kept() {
         let space = Space::cube(1, 0.0, 1.0).unwrap();
         let text = Text::parse("{a} {x[0]}", &space, Unknown::Keep, "a template").unwrap();
-        let values = [Values::Many(vec![Value::Real(0.5)])];
-        let context = Context { values: &values, trial: 0, seed: 0, dir: "", base: "" };
+        let values = vec![Values::Many(vec![Value::Real(0.5)])];
+        let context =
+            Context { values, trial: 0, seed: 0, dir: String::new(), base: String::new() };
         assert_eq!(text.fill(&context, |value| value), "{a} 0.5");
     }
 }

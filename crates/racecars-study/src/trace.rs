@@ -8,6 +8,8 @@
 
 mod params;
 
+pub use params::encode;
+
 use crate::journal::{Event, FILE, Flaw, Lines};
 use crate::plan::Plan;
 use racecars::Space;
@@ -25,7 +27,7 @@ pub struct Reader {
 impl Reader {
     /// Opens the journal in a study's folder; `None` if the study has not begun.
     pub fn open(folder: &Path) -> io::Result<Option<Reader>> {
-        let lines = Lines::open(&folder.join(FILE)).map_err(io::Error::other)?;
+        let lines = Lines::open(&folder.join(FILE))?;
         Ok(lines.map(|lines| Reader { lines, damaged: Vec::new() }))
     }
 
@@ -56,22 +58,21 @@ impl Reader {
 
     /// Hands over the lines that have not been read yet, in order, up to a torn last line.
     pub fn read(&mut self, mut take: impl FnMut(Event<'_>) -> io::Result<()>) -> io::Result<()> {
-        let mut number = self.lines.number();
-        while let Some(event) = self.lines.next().map_err(io::Error::other)? {
-            number += 1;
-            match event {
-                Ok(event) => take(event)?,
-                Err(Flaw::Damaged(_)) => self.damaged.push(number),
-                Err(Flaw::Unknown(error)) => return Err(io::Error::other(error)),
+        self.lines.read(|number, event| match event {
+            Ok(event) => take(event),
+            Err(Flaw::Damaged(_)) => {
+                self.damaged.push(number);
+                Ok(())
             }
-        }
-        Ok(())
+            Err(Flaw::Unknown(error)) => Err(error.into()),
+        })
     }
 }
 
-/// Encodes the parameters of an [`Ask`](crate::journal::Ask), or says why they are not a point of the space.
-pub fn encode(space: &Space, params: &RawValue) -> Result<Vec<f64>, String> {
-    params::encode(space, params).map_err(|error| error.to_string())
+/// The error of a folder in which no study has begun.
+pub(crate) fn not_begun(folder: &Path) -> io::Error {
+    let what = format!("{} holds no study that has begun", folder.display());
+    io::Error::new(io::ErrorKind::NotFound, what)
 }
 
 #[cfg(test)]

@@ -5,33 +5,6 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Reads `60s`, `500ms`, `5m`, `2h`, `1h30m` or a plain number of seconds.
-///
-/// ```
-/// use racecars_study::units::duration;
-/// use std::time::Duration;
-///
-/// assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
-/// assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
-/// assert_eq!(
-///     duration("soon").unwrap_err(),
-///     "`soon` is not a positive time such as 60s, 500ms, 5m, 2h or 1h30m"
-/// );
-/// ```
-pub fn duration(text: &str) -> Result<Duration, String> {
-    seconds(text).map(Duration::from_secs_f64)
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    let wrong = || format!("`{text}` is not a positive time such as 60s, 500ms, 5m, 2h or 1h30m");
-    let seconds = match text.trim().parse::<f64>() {
-        Ok(seconds) => seconds,
-        Err(_) => sum_of_parts(text.trim()).ok_or_else(wrong)?,
-    };
-    // A century is more than anyone waits, and far from what overflows.
-    if seconds > 0.0 && seconds < 3.2e9 { Ok(seconds) } else { Err(wrong()) }
-}
-
 fn sum_of_parts(mut text: &str) -> Option<f64> {
     let mut seconds = 0.0;
     while !text.is_empty() {
@@ -52,31 +25,6 @@ fn sum_of_parts(mut text: &str) -> Option<f64> {
     Some(seconds)
 }
 
-/// Reads `512M`, `2G`, `1.5GB`, `800k` or a plain number of bytes; the units are powers of 1024.
-///
-/// ```
-/// use racecars_study::units::bytes;
-///
-/// assert_eq!(bytes("2G"), Ok(2 << 30));
-/// assert!(bytes("lots").is_err());
-/// ```
-pub fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is not an amount of memory such as 512M or 2G");
-    let trimmed = text.trim();
-    let unit_at = trimmed.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(trimmed.len());
-    let (number, unit) = trimmed.split_at(unit_at);
-    let shift = match unit.to_ascii_lowercase().trim_end_matches("ib").trim_end_matches('b') {
-        "" => 0,
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        "t" => 40,
-        _ => return Err(wrong()),
-    };
-    let amount = number.parse::<f64>().map_err(|_| wrong())? * (1u64 << shift) as f64;
-    if (1.0..1e18).contains(&amount) { Ok(amount as u64) } else { Err(wrong()) }
-}
-
 /// A duration as people read it: `0.12 s`, `42 s`, `3m05s`, `2h14m`.
 pub fn show(duration: Duration) -> String {
     let seconds = duration.as_secs();
@@ -88,24 +36,24 @@ pub fn show(duration: Duration) -> String {
     }
 }
 
-/// A time as [`duration`] reads it, such as `60s`. The journal has it in seconds.
+/// A time, written `60s`, `500ms`, `5m`, `2h`, `1h30m` or as a plain number of seconds. The journal has it in
+/// seconds.
 ///
 /// ```
 /// use racecars_study::units::Time;
 ///
 /// let time: Time = "1m30s".parse()?;
-/// assert_eq!((time.seconds(), time.to_string().as_str()), (90.0, "90s"));
+/// assert_eq!((time.duration().as_secs(), time.to_string().as_str()), (90, "90s"));
+/// assert_eq!(
+///     "soon".parse::<Time>().unwrap_err(),
+///     "`soon` is not a positive time such as 60s, 500ms, 5m, 2h or 1h30m"
+/// );
 /// # Ok::<(), String>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize)]
 pub struct Time(f64);
 
 impl Time {
-    /// In seconds.
-    pub fn seconds(self) -> f64 {
-        self.0
-    }
-
     /// As a duration.
     pub fn duration(self) -> Duration {
         Duration::from_secs_f64(self.0)
@@ -116,7 +64,14 @@ impl FromStr for Time {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        seconds(text).map(Time)
+        let wrong =
+            || format!("`{text}` is not a positive time such as 60s, 500ms, 5m, 2h or 1h30m");
+        let seconds = match text.trim().parse::<f64>() {
+            Ok(seconds) => seconds,
+            Err(_) => sum_of_parts(text.trim()).ok_or_else(wrong)?,
+        };
+        // A century is more than anyone waits, and far from what overflows.
+        if seconds > 0.0 && seconds < 3.2e9 { Ok(Time(seconds)) } else { Err(wrong()) }
     }
 }
 
@@ -126,7 +81,8 @@ impl fmt::Display for Time {
     }
 }
 
-/// An amount of memory as [`bytes`] reads it, such as `2G`. The journal has it in bytes.
+/// An amount of memory, written `512M`, `2G`, `1.5GB`, `800k` or as a plain number of bytes; the units are
+/// powers of 1024. The journal has it in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Memory(u64);
 
@@ -141,7 +97,20 @@ impl FromStr for Memory {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        bytes(text).map(Memory)
+        let wrong = || format!("`{text}` is not an amount of memory such as 512M or 2G");
+        let trimmed = text.trim();
+        let unit_at = trimmed.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(trimmed.len());
+        let (number, unit) = trimmed.split_at(unit_at);
+        let shift = match unit.to_ascii_lowercase().trim_end_matches("ib").trim_end_matches('b') {
+            "" => 0,
+            "k" => 10,
+            "m" => 20,
+            "g" => 30,
+            "t" => 40,
+            _ => return Err(wrong()),
+        };
+        let amount = number.parse::<f64>().map_err(|_| wrong())? * (1u64 << shift) as f64;
+        if (1.0..1e18).contains(&amount) { Ok(Memory(amount as u64)) } else { Err(wrong()) }
     }
 }
 
@@ -161,14 +130,15 @@ mod tests {
 
     #[test]
     fn times_and_amounts_are_read_and_nonsense_is_refused() {
-        let milliseconds = |text| duration(text).map(|d| d.as_millis());
+        let milliseconds = |text: &str| text.parse().map(|time: Time| time.duration().as_millis());
         assert_eq!(milliseconds("500ms"), Ok(500));
         assert_eq!(milliseconds("60s"), Ok(60_000));
         assert_eq!(milliseconds("2m30s"), Ok(150_000));
         assert_eq!(milliseconds("1d"), Ok(86_400_000));
         for wrong in ["", "s", "0", "-3s", "nan", "inf", "5x", "5s5", "1e300s"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
+            assert!(wrong.parse::<Time>().is_err(), "{wrong}");
         }
+        let bytes = |text: &str| text.parse().map(Memory::bytes);
         assert_eq!(bytes("1k"), Ok(1024));
         assert_eq!(bytes("1.5MiB"), Ok(3 << 19));
         assert_eq!(bytes("4096"), Ok(4096));

@@ -46,13 +46,13 @@ fn show(plan: &Plan, dry_run: &DryRun) -> anyhow::Result<()> {
         plan.seed
     ))?;
     print(format!("command      {}", dry_run.command))?;
-    if let Some(folder) = &dry_run.folder {
+    if let Some(folder) = &dry_run.invocation.folder {
         print(format!("in           {}", folder.display()))?;
     }
-    for (name, value) in &dry_run.environment {
+    for (name, value) in &dry_run.invocation.environment {
         print(format!("variable     {name}={value}"))?;
     }
-    if let Some(input) = &dry_run.input {
+    if let Some(input) = &dry_run.invocation.input {
         print(format!("input        {}", input.trim_end()))?;
     }
     let ending = match &dry_run.finished.ending {

@@ -6,13 +6,13 @@ mod table;
 
 use crate::journal::{Event, Tell};
 use crate::outcome::Outcome;
-use crate::trace::Reader;
+use crate::settings::value::choices;
+use crate::trace::{Reader, not_begun};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::Path;
-use std::str::FromStr;
 
 /// What a study is exported to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,23 +25,7 @@ pub enum Format {
     Optuna,
 }
 
-impl Format {
-    /// The names that parse to a format.
-    pub const NAMES: [&'static str; 3] = ["csv", "json", "optuna"];
-}
-
-impl FromStr for Format {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        match name {
-            "csv" => Ok(Format::Csv),
-            "json" => Ok(Format::Json),
-            "optuna" => Ok(Format::Optuna),
-            other => Err(format!("`{other}` is not one of {}", Format::NAMES.join(", "))),
-        }
-    }
-}
+choices!(Format { Csv => "csv", Json => "json", Optuna => "optuna" });
 
 /// What was exported.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -54,10 +38,7 @@ pub struct Exported {
 
 /// Exports the study in a folder.
 pub fn export(folder: &Path, format: Format, out: &mut dyn Write) -> io::Result<Exported> {
-    let Some(mut reader) = Reader::open(folder)? else {
-        let what = format!("{} holds no study that has begun", folder.display());
-        return Err(io::Error::new(io::ErrorKind::NotFound, what));
-    };
+    let mut reader = Reader::open(folder)?.ok_or_else(|| not_begun(folder))?;
     let trials = match format {
         Format::Csv => table::write(&mut reader, out)?,
         Format::Json => write_json(&mut reader, out)?,

@@ -6,7 +6,7 @@
 
 use super::moment;
 use crate::journal::Event;
-use crate::outcome::{Direction, Outcome};
+use crate::outcome::{Direction, Outcome, value_and_violation};
 use crate::trace::{Reader, encode};
 use racecars::{Domain, Scale, Space};
 use serde_json::{Map, Value as Json, json};
@@ -89,15 +89,11 @@ pub(super) fn write(reader: &mut Reader, name: &str, out: &mut dyn Write) -> io:
             if let Some(stderr) = &tell.stderr {
                 note("stderr", json!(stderr))?;
             }
-            if let Outcome::Infeasible { violation, .. } = tell.outcome {
+            let (value, violation) = value_and_violation(&tell.outcome);
+            if let Some(violation) = violation {
                 let attribute = json!({ "constraints": [violation] });
                 log(SET_TRIAL_SYSTEM_ATTR, json!({ "trial_id": id, "system_attr": attribute }))?;
             }
-            let value = match tell.outcome {
-                Outcome::Value(value) => Some(value),
-                Outcome::Infeasible { value, .. } => value,
-                Outcome::Failed(_) => None,
-            };
             // A trial without a value cannot be complete to Optuna.
             let value = value.filter(|value| value.is_finite());
             log(

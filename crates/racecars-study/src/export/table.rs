@@ -4,7 +4,7 @@
 //! study files write is none. An apostrophe before such a text makes it one for them.
 
 use super::{TrialRow, each_trial, moment};
-use crate::outcome::Outcome;
+use crate::outcome::value_and_violation;
 use crate::trace::Reader;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -42,16 +42,14 @@ fn write_outcome(trial: &TrialRow, out: &mut dyn Write) -> io::Result<()> {
     let Some(end) = &trial.end else {
         return write!(out, ",,,,,,{asked},");
     };
-    match &end.outcome {
-        Outcome::Value(value) => write!(out, "{value},,")?,
-        Outcome::Infeasible { violation, value: Some(value) } => {
-            write!(out, "{value},{violation},")?;
-        }
-        Outcome::Infeasible { violation, value: None } => write!(out, ",{violation},")?,
-        Outcome::Failed(failure) => write!(out, ",,{}", quoted(&failure.reason))?,
+    let (value, violation) = value_and_violation(&end.outcome);
+    for number in [value, violation] {
+        write!(out, "{},", number.map_or(String::new(), |number| number.to_string()))?;
     }
+    let detail = end.outcome.as_failure().map_or("", |failure| &failure.reason);
     let ended = moment(end.at);
-    write!(out, ",{},{},{},{asked},{ended}", end.attempts, end.seconds, end.worker)
+    let (attempts, seconds, worker) = (end.attempts, end.seconds, end.worker);
+    write!(out, "{},{attempts},{seconds},{worker},{asked},{ended}", quoted(detail))
 }
 
 fn cell(value: &Value) -> String {

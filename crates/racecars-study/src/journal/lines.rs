@@ -1,6 +1,6 @@
 //! Reading a journal: line by line, each with its checksum, from the first line's plan on.
 
-use super::Event;
+use super::{Event, identity};
 use crate::error::{Error, Result};
 use crate::plan::{Plan, VERSION};
 use serde::Deserialize;
@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// How the first line of every journal begins.
@@ -174,11 +173,6 @@ impl Lines {
         &self.header
     }
 
-    /// The number of the last line read.
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
     /// The end of the last line read.
     pub(crate) fn end(&self) -> End {
         self.end
@@ -188,26 +182,26 @@ impl Lines {
     pub(crate) fn is_replaced(&self) -> bool {
         let Ok(here) = self.file.get_ref().metadata() else { return true };
         std::fs::metadata(&self.path).map_or(true, |there| {
-            (here.dev(), here.ino()) != (there.dev(), there.ino()) || there.len() < self.end.length
+            identity(&here) != identity(&there) || there.len() < self.end.length
         })
     }
 
-    /// Hands over the lines that have not been read yet, with their numbers.
-    pub(crate) fn read(
+    /// Hands over the lines that have not been read yet, or what is wrong with them, with their numbers.
+    pub(crate) fn read<E: From<Error>>(
         &mut self,
-        mut each: impl FnMut(u64, Event<'_>) -> Result<()>,
-    ) -> Result<()> {
+        mut each: impl FnMut(u64, Result<Event<'_>, Flaw>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut number = self.number;
         while let Some(event) = self.next()? {
             number += 1;
-            each(number, event?)?;
+            each(number, event)?;
         }
         Ok(())
     }
 
     /// The next line, or what is wrong with it; `None` if there is no whole one. A last line without its end
     /// is left for the next time, since it may be one that is just being written.
-    pub(crate) fn next(&mut self) -> Result<Option<Result<Event<'_>, Flaw>>> {
+    fn next(&mut self) -> Result<Option<Result<Event<'_>, Flaw>>> {
         let refuse = |error: io::Error| Error::system("read", &self.path, error);
         self.line.clear();
         self.file.read_until(b'\n', &mut self.line).map_err(refuse)?;

@@ -9,7 +9,7 @@ use super::reproduce;
 use super::timeline::{Timeline, timeline};
 use super::warnings::{self, Warning, warnings};
 use crate::noise::Recommended;
-use crate::outcome::Outcome;
+use crate::outcome::value_and_violation;
 use racecars::{Portfolio, Rank};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ const IMPROVEMENTS: usize = 1000;
 const PIECES: usize = 60;
 
 /// The data of a page.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct Data {
     generated: u64,
     study: Value,
@@ -79,17 +79,7 @@ impl Data {
                 generated: now,
                 study: json!({ "name": name, "begun": false }),
                 state: json!({ "state": "waiting", "told": 0 }),
-                best: None,
-                recommended: None,
-                warnings: Vec::new(),
-                parameters: Vec::new(),
-                importance: Value::Null,
-                sample: Sample::default(),
-                improvements: Vec::new(),
-                region: Value::Null,
-                portfolio: None,
-                failures: Value::Null,
-                timeline: Timeline::default(),
+                ..Data::default()
             };
         };
         let importance = measure(digest);
@@ -107,7 +97,7 @@ impl Data {
                 "possible": !importance.shares.is_empty(),
                 "explained": importance.explained(),
                 "used": importance.used,
-                "parameters": digest.space.dimension(),
+                "parameters": digest.plan.space.dimension(),
             }),
             sample: sample(digest, &shown),
             improvements: improvements(digest),
@@ -136,7 +126,7 @@ fn study(digest: &Digest) -> Value {
         "deterministic": plan.deterministic,
         "jobs": plan.jobs,
         "started": plan.started,
-        "dimension": digest.space.dimension(),
+        "dimension": digest.plan.space.dimension(),
         "version": env!("CARGO_PKG_VERSION"),
         "base": plan.base,
         "run": reproduce::run(plan, &digest.name),
@@ -145,16 +135,15 @@ fn study(digest: &Digest) -> Value {
 }
 
 fn state(digest: &Digest) -> Value {
-    let count = |status| digest.trials.iter().filter(|trial| trial.status == status).count();
     let told = digest.trials.len();
     json!({
         "state": if digest.stop.is_some() { "stopped" } else { "running" },
         "stop": digest.stop,
         "told": told,
         "pending": digest.pending.len(),
-        "values": count(TrialStatus::Value),
-        "infeasible": count(TrialStatus::Infeasible),
-        "failed": count(TrialStatus::Failed),
+        "values": digest.count(TrialStatus::Value),
+        "infeasible": digest.count(TrialStatus::Infeasible),
+        "failed": digest.count(TrialStatus::Failed),
         "retried": digest.retried,
         "seconds": digest.elapsed(),
         "sessions": digest.stretches.len(),
@@ -164,25 +153,21 @@ fn state(digest: &Digest) -> Value {
 }
 
 fn assignments(digest: &Digest, point: &[f64]) -> Vec<(String, String)> {
-    let space = &digest.space;
+    let space = &digest.plan.space;
     let value = |i: usize| space.decode_coordinate(i, point[i]).to_string();
     (0..point.len().min(PARAMETERS)).map(|i| (space.coordinate_name(i), value(i))).collect()
 }
 
 fn best(digest: &Digest) -> Option<Value> {
     let best = digest.record.best.as_ref()?;
-    let (value, violation) = match best.outcome {
-        Outcome::Value(value) => (Some(value), None),
-        Outcome::Infeasible { violation, value } => (value, Some(violation)),
-        Outcome::Failed(_) => (None, None),
-    };
+    let (value, violation) = value_and_violation(&best.outcome);
     Some(json!({
         "trial": best.trial,
         "order": digest.best_order,
         "value": value,
         "violation": violation,
         "assignments": assignments(digest, &best.point),
-        "point": digest.space.view(&best.point),
+        "point": digest.plan.space.view(&best.point),
         "command": reproduce::command(digest, best.trial, &best.point),
     }))
 }
@@ -196,7 +181,7 @@ fn recommended(digest: &Digest) -> Option<Value> {
         "trial": trial,
         "value": value,
         "evaluations": evaluations,
-        "point": digest.space.view(&point),
+        "point": digest.plan.space.view(&point),
         "command": reproduce::command(digest, trial, &point),
     }))
 }
@@ -205,19 +190,14 @@ fn recommended(digest: &Digest) -> Option<Value> {
 /// feasible ones.
 fn measure(digest: &Digest) -> Importance {
     let kept = &digest.kept;
-    let space = &digest.space;
+    let space = &digest.plan.space;
     let rows: Vec<usize> = (0..kept.rows())
         .filter(|&row| digest.trials[kept.order(row) as usize].status != TrialStatus::Failed)
         .collect();
     let ranks: Vec<Rank> =
         rows.iter().map(|&row| digest.trials[kept.order(row) as usize].rank).collect();
-    let mut sorted = ranks.clone();
-    sorted.sort();
-    sorted.dedup();
-    let cost: Vec<f64> =
-        ranks.iter().map(|rank| sorted.partition_point(|other| other < rank) as f64).collect();
     let values = |j: usize| Values::of(space.axis(j));
-    importance(&cost, kept.tracked(), |i, j| kept.row(rows[i])[j], values)
+    importance(&ranks, kept.tracked(), |i, j| kept.row(rows[i])[j], values)
 }
 
 /// The parameters on the page: the most important first, then in their own order.
@@ -230,7 +210,7 @@ fn shown(digest: &Digest, importance: &Importance) -> Vec<usize> {
 }
 
 fn parameters(digest: &Digest, importance: &Importance, shown: &[usize]) -> Vec<Parameter> {
-    let space = &digest.space;
+    let space = &digest.plan.space;
     let entries: Vec<_> = places::entries(space).take(digest.kept.tracked()).collect();
     let best = |i: usize| {
         let best = digest.record.best.as_ref()?;
@@ -280,11 +260,7 @@ fn sample(digest: &Digest, shown: &[usize]) -> Sample {
         sample.order.push(kept.order(row));
         sample.time.push(digits(digest.clock(trial.end), 6));
         sample.value.push(trial.value.is_finite().then(|| digits(trial.value, 6)));
-        sample.status.push(match trial.status {
-            TrialStatus::Value => 0,
-            TrialStatus::Infeasible => 1,
-            TrialStatus::Failed => 2,
-        });
+        sample.status.push(trial.status as u8);
         sample.tenth.push(u8::from(is_best.contains(&row)));
     }
     sample.places =
@@ -341,11 +317,7 @@ fn failures(digest: &Digest) -> Value {
         .map(|i| {
             let mut counts = [0; 3];
             for trial in &digest.trials[i * told / pieces..(i + 1) * told / pieces] {
-                counts[match trial.status {
-                    TrialStatus::Value => 0,
-                    TrialStatus::Infeasible => 1,
-                    TrialStatus::Failed => 2,
-                }] += 1;
+                counts[trial.status as usize] += 1;
             }
             counts
         })

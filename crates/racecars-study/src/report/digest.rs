@@ -5,11 +5,11 @@ use super::kept::Kept;
 use super::places;
 use super::regions::Replay;
 use crate::journal::{Event, Tell};
-use crate::outcome::{FailureKind, Outcome};
+use crate::outcome::{FailureKind, Outcome, value_and_violation};
 use crate::plan::Plan;
 use crate::record::Record;
 use crate::trace::{self, Reader};
-use racecars::{Rank, Space, StopReason};
+use racecars::{Rank, StopReason};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -18,12 +18,12 @@ use std::path::{Path, PathBuf};
 /// How many failures of a kind are shown in full.
 const EXAMPLES: usize = 3;
 
-/// How a trial came out, in short.
+/// How a trial came out, in short; the page has the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TrialStatus {
-    Value,
-    Infeasible,
-    Failed,
+    Value = 0,
+    Infeasible = 1,
+    Failed = 2,
 }
 
 /// What is kept of every trial.
@@ -76,13 +76,12 @@ pub struct Digest {
     pub(super) name: String,
     pub(super) folder: PathBuf,
     pub(super) plan: Plan,
-    pub(super) space: Space,
     /// In the order told.
     pub(super) trials: Vec<TrialSummary>,
     pub(super) pending: BTreeMap<u64, Pending>,
     pub(super) kept: Kept,
     /// The best trial, and the leading ones.
-    pub(super) record: Record,
+    pub(crate) record: Record,
     /// Where the best trial stands in the order told.
     pub(super) best_order: u64,
     /// The order told and the value of each new best value.
@@ -102,22 +101,27 @@ pub struct Digest {
 impl Digest {
     /// Reads the study in a folder; `None` if it has not begun.
     pub fn read(folder: &Path) -> io::Result<Option<Digest>> {
+        Ok(Digest::open(folder)?.map(|(_, digest)| digest))
+    }
+
+    /// The same, with the reader that it can [follow](Digest::follow) on.
+    pub(crate) fn open(folder: &Path) -> io::Result<Option<(Reader, Digest)>> {
         let Some(mut reader) = Reader::open(folder)? else { return Ok(None) };
         let mut digest = Digest::new(folder, &reader);
         digest.follow(&mut reader)?;
-        Ok(Some(digest))
+        Ok(Some((reader, digest)))
     }
 
     /// A study that nothing has happened in yet.
-    pub fn new(folder: &Path, reader: &Reader) -> Self {
-        let (plan, space) = (reader.plan().clone(), reader.space().clone());
+    fn new(folder: &Path, reader: &Reader) -> Self {
+        let plan = reader.plan().clone();
         let start = plan.started;
         Digest {
             name: name(folder),
             folder: folder.to_path_buf(),
             trials: Vec::new(),
             pending: BTreeMap::new(),
-            kept: Kept::new(space.dimension()),
+            kept: Kept::new(plan.space.dimension()),
             record: Record::new(&plan),
             best_order: 0,
             improvements: Vec::new(),
@@ -130,12 +134,11 @@ impl Digest {
             damaged: Vec::new(),
             foreign: 0,
             plan,
-            space,
         }
     }
 
     /// Takes in what the journal has gained; returns whether that was anything.
-    pub fn follow(&mut self, reader: &mut Reader) -> io::Result<bool> {
+    pub(crate) fn follow(&mut self, reader: &mut Reader) -> io::Result<bool> {
         let mut grown = false;
         reader.read(|event| {
             self.take(event);
@@ -147,12 +150,6 @@ impl Digest {
         Ok(grown)
     }
 
-    /// The best trial, and the leading ones.
-    #[cfg(test)]
-    pub(crate) fn record(&self) -> &Record {
-        &self.record
-    }
-
     fn take(&mut self, event: Event<'_>) {
         match event {
             Event::Ask(ask) => {
@@ -162,7 +159,7 @@ impl Digest {
                 if self.pending.contains_key(&ask.trial) {
                     return;
                 }
-                let Ok(point) = trace::encode(&self.space, ask.params) else {
+                let Ok(point) = trace::encode(&self.plan.space, ask.params) else {
                     self.foreign += 1;
                     return;
                 };
@@ -207,14 +204,13 @@ impl Digest {
     fn tell(&mut self, tell: &Tell, Pending { at: asked, point }: &Pending) {
         let order = self.trials.len() as u64;
         let rank = tell.outcome.rank_in(self.plan.direction);
-        let (status, value) = match &tell.outcome {
-            _ if rank.is_failure() => (TrialStatus::Failed, f64::NAN),
-            Outcome::Value(value) => (TrialStatus::Value, *value),
-            Outcome::Infeasible { value, .. } => {
-                (TrialStatus::Infeasible, value.unwrap_or(f64::NAN))
-            }
-            Outcome::Failed(_) => (TrialStatus::Failed, f64::NAN),
+        let (value, violation) = value_and_violation(&tell.outcome);
+        let (status, value) = match violation {
+            _ if rank.is_failure() => (TrialStatus::Failed, None),
+            None => (TrialStatus::Value, value),
+            Some(_) => (TrialStatus::Infeasible, value),
         };
+        let value = value.unwrap_or(f64::NAN);
         if status == TrialStatus::Failed {
             self.note_failure(tell);
         }
@@ -230,7 +226,8 @@ impl Digest {
         });
         if self.kept.wants(order) {
             let codes = point.iter().enumerate();
-            let places = codes.map(|(i, &code)| places::place(self.space.axis(i), code) as f32);
+            let places =
+                codes.map(|(i, &code)| places::place(self.plan.space.axis(i), code) as f32);
             self.kept.push(order, places);
         }
         let bar = self.improvements.last().map(|best| self.plan.direction.signed(best.1));
@@ -272,6 +269,11 @@ impl Digest {
     pub(super) fn clock(&self, at: u64) -> f64 {
         let part = |stretch: &Stretch| at.clamp(stretch.start, stretch.end) - stretch.start;
         self.stretches.iter().map(part).sum::<u64>() as f64 / 1000.0
+    }
+
+    /// How many trials came out so.
+    pub(super) fn count(&self, status: TrialStatus) -> usize {
+        self.trials.iter().filter(|trial| trial.status == status).count()
     }
 
     /// The running time until now.

@@ -18,8 +18,6 @@ pub(super) struct Trap {
     /// The share of failures inside and elsewhere.
     pub(super) inside: f64,
     pub(super) outside: f64,
-    /// How many evaluations of the sample were inside.
-    pub(super) count: usize,
 }
 
 /// The most telling part of any parameter's range, if failures keep to it.
@@ -32,7 +30,7 @@ pub(super) fn trap(digest: &Digest) -> Option<Trap> {
     if total < LEAST || total == failed.len() {
         return None;
     }
-    let space = &digest.space;
+    let space = &digest.plan.space;
     let mut best: Option<(f64, Trap)> = None;
     let mut column: Vec<(f32, bool)> = Vec::with_capacity(failed.len());
     for parameter in 0..kept.tracked() {
@@ -52,9 +50,8 @@ pub(super) fn trap(digest: &Digest) -> Option<Trap> {
             // The more failures are explained, and the fewer successes are swept along, the better.
             let score = part.failures as f64 - 2.0 * (part.count - part.failures) as f64;
             if is_telling && best.as_ref().is_none_or(|(other, _)| score > *other) {
-                let part_text = text(space, parameter, part.side, part.place);
-                let count = part.count;
-                best = Some((score, Trap { parameter, part: part_text, inside, outside, count }));
+                let part = text(space, parameter, part.side, part.place);
+                best = Some((score, Trap { parameter, part, inside, outside }));
             }
         }
     }

@@ -17,6 +17,7 @@
 
 use racecars::Axis;
 use racecars::random::Random;
+use std::cmp::Ordering;
 
 /// With fewer outcomes nothing is said.
 const LEAST: usize = 40;
@@ -101,7 +102,7 @@ impl Values {
 /// Measures the importance of `parameters`, from outcomes in the order they came: `cost` says how good
 /// each is (less is better), `place(i, j)` where parameter `j` stood at outcome `i`, from 0 to 1.
 pub(super) fn importance(
-    cost: &[f64],
+    cost: &[impl PartialOrd + Copy],
     parameters: usize,
     place: impl Fn(usize, usize) -> f32,
     values: impl Fn(usize) -> Values,
@@ -111,7 +112,7 @@ pub(super) fn importance(
     if used < LEAST {
         return Importance { used, ..Importance::default() };
     }
-    let cost: Vec<f64> = rows.iter().map(|&i| cost[i]).collect();
+    let cost: Vec<_> = rows.iter().map(|&i| cost[i]).collect();
     let columns: Vec<Column> = (0..parameters)
         .map(|j| Column::new(&rows.iter().map(|&i| place(i, j)).collect::<Vec<_>>(), values(j)))
         .collect();
@@ -178,9 +179,9 @@ fn differences(numbers: &[f64]) -> Vec<f64> {
 }
 
 /// Ranks from -1 to 1; those of equal outcomes are the same.
-fn ranks(cost: &[f64]) -> Vec<f64> {
+fn ranks(cost: &[impl PartialOrd]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..cost.len()).collect();
-    order.sort_by(|&a, &b| cost[a].total_cmp(&cost[b]));
+    order.sort_by(|&a, &b| cost[a].partial_cmp(&cost[b]).unwrap_or(Ordering::Equal));
     let mut ranks = vec![0.0; cost.len()];
     let mut start = 0;
     for group in order.chunk_by(|&a, &b| cost[a] == cost[b]) {

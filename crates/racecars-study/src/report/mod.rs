@@ -19,11 +19,12 @@ pub use digest::Digest;
 pub(crate) use digest::name;
 pub(crate) use places::entries;
 
+use crate::plan::now;
+use crate::trace::not_begun;
 use data::Data;
-use racecars_figures::files;
+use racecars_figures::{escape, files};
 use std::io;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 const HTML: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
@@ -36,10 +37,7 @@ const SCRIPTS: [&str; 4] = [
 
 /// Writes the report of the study in a folder into a file.
 pub fn write(folder: &Path, out: &Path) -> io::Result<()> {
-    let Some(digest) = Digest::read(folder)? else {
-        let what = format!("{} holds no study that has begun", folder.display());
-        return Err(io::Error::new(io::ErrorKind::NotFound, what));
-    };
+    let digest = Digest::read(folder)?.ok_or_else(|| not_begun(folder))?;
     let page = page(folder, &data(folder, Some(&digest)), false);
     files::write(out, &page).map_err(io::Error::other)
 }
@@ -70,14 +68,8 @@ pub fn page(folder: &Path, data: &str, is_live: bool) -> String {
 
 /// The page's data of a study, or, without a digest, of one that has not begun: as JSON that may stand in HTML and on one line.
 pub fn data(folder: &Path, digest: Option<&Digest>) -> String {
-    let now =
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64);
-    let data = Data::new(digest, &name(folder), now);
+    let data = Data::new(digest, &name(folder), now());
     let json = serde_json::to_string(&data).unwrap_or_else(|_| "null".to_string());
     // A `<` could end the script element; within JSON it only occurs in strings.
     json.replace('<', "\\u003c")
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }

@@ -27,18 +27,8 @@ pub(super) fn place(axis: Axis, code: f64) -> f64 {
 
 /// The places between which an interval of codes lies, whole cells where they are discrete.
 pub(super) fn extent(axis: Axis, interval: Interval) -> (f64, f64) {
-    let Interval { low, high } = interval;
-    match axis {
-        Axis::Ordered { last, log_from: Some(from) } => {
-            let (least, most) = ((from - 0.5).ln(), (from + last + 0.5).ln());
-            let at = |x: f64| (x.ln() - least) / (most - least);
-            (at(from + low - 0.5), at(from + high + 0.5))
-        }
-        _ => match axis.count() {
-            None => (place(axis, low), place(axis, high)),
-            Some(count) => (low / count as f64, (high + 1.0) / count as f64),
-        },
-    }
+    let half_a_cell = if axis.count().is_some() { 0.5 } else { 0.0 };
+    (place(axis, interval.low - half_a_cell), place(axis, interval.high + half_a_cell))
 }
 
 /// The code nearest to a place.

@@ -1,7 +1,6 @@
 //! How to do it again: the command of a trial, and that of the whole study.
 
 use super::digest::Digest;
-use crate::command::Task;
 use crate::evaluate::Evaluator;
 use crate::plan::Plan;
 use crate::shell::command_line;
@@ -14,9 +13,7 @@ const MAX_LENGTH: usize = 20_000;
 /// or its templates are gone.
 pub(super) fn command(digest: &Digest, trial: u64, point: &[f64]) -> Option<String> {
     let folder = std::path::absolute(&digest.folder).ok()?;
-    let evaluator = Evaluator::new(&digest.plan, &folder).ok()?;
-    let seed = evaluator.seed(trial, 0);
-    let line = evaluator.recipe().paste(Task { trial, seed, point, folder: "" });
+    let line = Evaluator::new(&digest.plan, &folder).ok()?.paste(trial, point);
     (line.len() <= MAX_LENGTH).then_some(line)
 }
 

@@ -1,6 +1,6 @@
 //! The timeline of the workers: who was busy when, over the running time (interruptions are cut out).
 
-use super::digest::{Digest, TrialStatus, TrialSummary};
+use super::digest::{Digest, TrialSummary};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -66,21 +66,16 @@ fn of_worker(digest: &Digest, worker: u32, trials: &[&TrialSummary], span: f64) 
     for trial in trials {
         let (start, end) = (digest.clock(trial.start), digest.clock(trial.end));
         busy += end - start;
-        let kind = match trial.status {
-            TrialStatus::Value => 0,
-            TrialStatus::Infeasible => 1,
-            TrialStatus::Failed => 2,
-        };
         if is_short {
             let round = |t: f64| (t * 1000.0).round() / 1000.0;
-            bars.push((round(start), round(end), kind));
+            bars.push((round(start), round(end), trial.status as u8));
             continue;
         }
         let first = ((start / width) as usize).min(PIECES - 1);
         let last = ((end / width) as usize).min(PIECES - 1);
         for (i, piece) in spent.iter_mut().enumerate().take(last + 1).skip(first) {
             let (from, to) = (i as f64 * width, (i + 1) as f64 * width);
-            piece[usize::from(kind)] += (end.min(to) - start.max(from)).max(0.0);
+            piece[trial.status as usize] += (end.min(to) - start.max(from)).max(0.0);
         }
     }
     let percent = |time: f64| (100.0 * time / width).round().clamp(0.0, 100.0) as u8;

@@ -57,6 +57,7 @@ impl List {
 
     fn journal(&mut self, digest: &Digest) {
         let damaged = &digest.damaged;
+        let are = |count: usize| if count == 1 { "is" } else { "are" };
         if !damaged.is_empty() {
             let numbers: Vec<String> = damaged.iter().take(NAMED).map(u64::to_string).collect();
             let more = if damaged.len() > NAMED { ", ..." } else { "" };
@@ -66,22 +67,24 @@ impl List {
                 format!(
                     "{} could not be read and {} left out of this report: {}{more}.",
                     counted(damaged.len(), "line"),
-                    if damaged.len() == 1 { "is" } else { "are" },
+                    are(damaged.len()),
                     numbers.join(", ")
                 ),
             );
         }
         if digest.foreign > 0 {
+            let count = digest.foreign as usize;
             let what = format!(
-                "{} not of the space in the journal's first line; left out of this report.",
-                counted_verb(digest.foreign as usize, "proposal", "is", "are")
+                "{} {} not of the space in the journal's first line; left out of this report.",
+                counted(count, "proposal"),
+                are(count)
             );
             self.add(Level::Bad, "Points of another space", what);
         }
     }
 
     fn failures(&mut self, digest: &Digest) {
-        let (told, failed) = (digest.trials.len(), count(digest, TrialStatus::Failed));
+        let (told, failed) = (digest.trials.len(), digest.count(TrialStatus::Failed));
         if told == 0 || failed == 0 {
             return;
         }
@@ -111,7 +114,7 @@ impl List {
             );
         }
         if let Some(trap) = failures::trap(digest) {
-            let name = digest.space.coordinate_name(trap.parameter);
+            let name = digest.plan.space.coordinate_name(trap.parameter);
             self.add(
                 Level::Warn,
                 format!("Failures where {name} is {}", trap.part),
@@ -126,8 +129,8 @@ impl List {
     }
 
     fn values(&mut self, digest: &Digest) {
-        let values = count(digest, TrialStatus::Value);
-        let infeasible = count(digest, TrialStatus::Infeasible);
+        let values = digest.count(TrialStatus::Value);
+        let infeasible = digest.count(TrialStatus::Infeasible);
         if values == 0 && infeasible > 0 {
             self.add(
                 Level::Bad,
@@ -155,7 +158,7 @@ impl List {
 
     fn edges(&mut self, digest: &Digest, importance: &Importance) {
         let Some(best) = &digest.record.best else { return };
-        let space = &digest.space;
+        let space = &digest.plan.space;
         let at_edge: Vec<String> = (0..space.dimension())
             // Where the best stands along a parameter that is not known to matter means nothing.
             .filter(|&i| importance.has_weight(i))
@@ -177,7 +180,7 @@ impl List {
     }
 
     fn effects(&mut self, digest: &Digest, importance: &Importance) {
-        let (space, is_idle) = (&digest.space, &importance.is_idle);
+        let (space, is_idle) = (&digest.plan.space, &importance.is_idle);
         let idle: Vec<String> =
             (0..is_idle.len()).filter(|&i| is_idle[i]).map(|i| space.coordinate_name(i)).collect();
         if idle.is_empty() {
@@ -199,7 +202,7 @@ impl List {
 
     fn progress(&mut self, digest: &Digest) {
         let told = digest.trials.len() as u64;
-        let dimension = digest.space.dimension() as u64;
+        let dimension = digest.plan.space.dimension() as u64;
         let is_over = digest.stop.is_some();
         if is_over && told < 5 * dimension && told > 0 {
             self.add(
@@ -302,11 +305,7 @@ fn edge(space: &Space, index: usize, code: f64) -> Option<String> {
     Some(format!("{side} end, {}", space.decode_coordinate(index, end)))
 }
 
-fn count(digest: &Digest, status: TrialStatus) -> usize {
-    digest.trials.iter().filter(|trial| trial.status == status).count()
-}
-
-pub(super) fn mean_and_spread(values: &[f64]) -> (f64, f64) {
+fn mean_and_spread(values: &[f64]) -> (f64, f64) {
     let n = values.len().max(1) as f64;
     let mean = values.iter().sum::<f64>() / n;
     let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
@@ -322,10 +321,6 @@ fn percent(share: f64) -> String {
 
 fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-fn counted_verb(count: usize, what: &str, one: &str, many: &str) -> String {
-    format!("{} {}", counted(count, what), if count == 1 { one } else { many })
 }
 
 fn listed(names: &[String]) -> String {

@@ -140,7 +140,7 @@ plain_values! {
 /// Types whose errors quote the text and say what is allowed.
 macro_rules! parsed_values {
     ($($type:ty $(: $choices:expr)?),* $(,)?) => {$(
-        impl TextValue for $type {
+        impl $crate::settings::value::TextValue for $type {
             $( const CHOICES: &'static [&'static str] = $choices; )?
 
             fn parse(text: &str) -> Result<Self, String> {
@@ -162,20 +162,11 @@ parsed_values!(
     Noise: Noise::NAMES,
     Parameter,
     Source,
+    String,
     TemplateFile,
     Time,
     Variable,
 );
-
-impl TextValue for String {
-    fn parse(text: &str) -> Result<Self, String> {
-        Ok(text.to_string())
-    }
-
-    fn text(&self) -> String {
-        self.clone()
-    }
-}
 
 impl TextValue for PathBuf {
     fn parse(text: &str) -> Result<Self, String> {
@@ -260,18 +251,7 @@ macro_rules! choices {
             }
         }
 
-        impl $crate::settings::value::TextValue for $type {
-            const CHOICES: &'static [&'static str] = $type::NAMES;
-
-            fn parse(text: &str) -> Result<Self, String> {
-                text.parse().map_err(|error: $crate::error::Error| error.to_string())
-            }
-
-            fn text(&self) -> String {
-                self.to_string()
-            }
-        }
-
+        $crate::settings::value::parsed_values!($type: $type::NAMES);
         $crate::settings::value::serialized_as_text!($type);
     };
 }
@@ -287,7 +267,7 @@ macro_rules! serialized_as_text {
     )*};
 }
 
-pub(crate) use {choices, serialized_as_text};
+pub(crate) use {choices, parsed_values, serialized_as_text};
 
 /// The texts of a value of the study file or of the journal.
 #[derive(Debug, PartialEq)]

@@ -6,8 +6,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// Encodes a map from names to values.
-pub(super) fn encode(space: &Space, params: &RawValue) -> serde_json::Result<Vec<f64>> {
+/// Encodes the parameters of an [`Ask`](crate::journal::Ask), or says why they are not a point of the space.
+pub fn encode(space: &Space, params: &RawValue) -> serde_json::Result<Vec<f64>> {
     let mut json = serde_json::Deserializer::from_str(params.get());
     json.deserialize_map(Params(space))
 }

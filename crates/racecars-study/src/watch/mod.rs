@@ -144,11 +144,8 @@ impl Follower {
             return digest.follow(reader);
         }
         let was_there = self.study.take().is_some();
-        let Some(mut reader) = Reader::open(&self.folder)? else { return Ok(was_there) };
-        let mut digest = Digest::new(&self.folder, &reader);
-        digest.follow(&mut reader)?;
-        self.study = Some((reader, digest));
-        Ok(true)
+        self.study = Digest::open(&self.folder)?;
+        Ok(was_there || self.study.is_some())
     }
 
     fn latest(&self, version: u64) -> Latest {
