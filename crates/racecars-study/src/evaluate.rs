@@ -13,6 +13,7 @@ use crate::room::Room;
 use crate::shell::command_line;
 use crate::text::Text;
 use crate::units::{Memory, Time};
+use racecars::Failure;
 use racecars::random::Random;
 use std::cell::Cell;
 use std::io;
@@ -334,9 +335,15 @@ impl Evaluator {
         read: &dyn Fn(&Text) -> Result<Captured, String>,
     ) -> Result<Outcome, Outcome> {
         let mut violation = 0.0;
-        for constraint in &self.constraints {
+        for (source, constraint) in self.plan.constraints.iter().zip(&self.constraints) {
+            let by = constraint.value(finished, read).map_err(|outcome| match outcome {
+                Outcome::Failed(Failure { kind, reason, .. }) => {
+                    Outcome::failure(kind, format!("constraint {source}: {reason}"))
+                }
+                other => other,
+            })?;
             // Each is finite; a sum that overflows is still a violation.
-            violation = f64::min(violation + constraint.value(finished, read)?.max(0.0), f64::MAX);
+            violation = f64::min(violation + by.max(0.0), f64::MAX);
         }
         let value = self.objective.value(finished, read);
         if violation > 0.0 {
