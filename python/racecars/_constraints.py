@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from racecars._numbers import numbers
+
 # The tolerance of equality constraints.
 TOLERANCE = 1e-6
 
@@ -48,7 +50,7 @@ class _Limits:
         self.low, self.high = np.atleast_1d(low).astype(float), np.atleast_1d(high).astype(float)
 
     def __call__(self, x: Any) -> Any:
-        values = np.atleast_1d(np.asarray(self.fun(x, *self.args), dtype=float))
+        values = np.atleast_1d(numbers(self.fun(x, *self.args)))
         low, high = self.low, self.high
         if values.ndim == 2:
             low, high = low[:, np.newaxis], high[:, np.newaxis]
