@@ -40,6 +40,11 @@ class Checkpoint:
 
     def __init__(self, path: Any) -> None:
         self.path = Path(path)
+        if self.path.is_symlink():  # a new version replaces its target
+            self.path = Path(os.path.realpath(path))
+            if not self.path.exists():
+                text = f"is a symbolic link to {self.path}, which does not exist"
+                raise FileNotFoundError(f"checkpoint {path} {text}; remove the link, or mend it")
         self.file: int | None = None
         """The file that is locked, once there is one."""
 

@@ -334,6 +334,24 @@ def test_a_run_does_not_overwrite_what_took_the_place_of_its_file(tmp_path: Path
     assert res.nfev == 300
 
 
+def test_symbolic_links(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    target, link = tmp_path / "disk" / "target", tmp_path / "link"
+    link.symlink_to(target)
+    for resume in ("auto", "must", "never"):
+        with pytest.raises(FileNotFoundError, match=r"link is a symbolic link to .*target, which"):
+            racecars.minimize(sphere, BOUNDS, **KEYWORDS, checkpoint=link, resume=resume)
+    racecars.minimize(sphere, BOUNDS, maxfev=30, rng=5, checkpoint=target)
+    old = target.read_bytes()
+    assert racecars.minimize(sphere, BOUNDS, **KEYWORDS, checkpoint=link).nfev == 300
+    assert link.is_symlink() and target.read_bytes() != old
+    assert [path.name for path in target.parent.iterdir()] == ["target"]
+    link.unlink()
+    link.symlink_to(link)
+    with pytest.raises(FileNotFoundError, match="link is a symbolic link to"):
+        racecars.minimize(sphere, BOUNDS, **KEYWORDS, checkpoint=link)
+
+
 def test_a_full_disk_warns_and_the_run_continues(script: Any, tmp_path: Path) -> None:
     process = script(
         """
