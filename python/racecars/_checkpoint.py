@@ -40,6 +40,11 @@ class Checkpoint:
 
     def __init__(self, path: Any) -> None:
         self.path = Path(path)
+        if self.path.is_symlink():  # a new version replaces its target
+            self.path = Path(os.path.realpath(path))
+            if not self.path.exists():
+                text = f"is a symbolic link to {self.path}, which does not exist"
+                raise FileNotFoundError(f"checkpoint {path} {text}; remove the link, or mend it")
         self.file: int | None = None
         """The file that is locked, once there is one."""
 
@@ -112,6 +117,17 @@ class Checkpoint:
         except Exception as error:
             raise self.damaged(f"{type(error).__name__}: {error}") from None
         return state, failures
+
+    def check(self, state: dict[str, Any], asked: dict[str, str]) -> None:
+        """Refuses to resume a run that was asked for something else."""
+        saved = state.get("asked")
+        if not isinstance(saved, dict) or not asked.keys() <= saved.keys():
+            raise self.damaged("it does not say what was asked for")
+        other = [name for name in asked if asked[name] != saved[name]]
+        if other:
+            text = "; of ".join(f"{name} {saved[name]}, not {asked[name]}" for name in other)
+            advice = f"ask for the same to resume it, or {ANEW}"
+            raise ValueError(f"checkpoint {self.path} is of {text}; {advice}")
 
     def damaged(self, text: str) -> ValueError:
         """The error of a file that cannot be resumed from."""

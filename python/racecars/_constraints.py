@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from racecars._numbers import numbers
+
 # The tolerance of equality constraints.
 TOLERANCE = 1e-6
+# The most numbers that are shown; of more, a checksum is.
+MAX_SHOWN = 8
 
 
 class Constraints:
@@ -28,6 +33,14 @@ class Constraints:
     def __bool__(self) -> bool:
         return bool(self.parts)
 
+    def described(self) -> str:
+        """What can be compared of them: their kinds and limits, but not their functions.
+
+        >>> Constraints([lambda x: x[0] - 1, {"type": "ineq", "fun": lambda x: x[1]}]).described()
+        'function from [-inf] to [0.0], ineq from [0.0] to [inf]'
+        """
+        return ", ".join(part.described() for part in self.parts) or "none"
+
     def violation(self, x: Any) -> float:
         """By how much a point violates them, 0 if it does not."""
         return float(sum(part(x).sum() for part in self.parts))
@@ -43,12 +56,19 @@ class Constraints:
 class _Limits:
     """``low <= fun(x) <= high``."""
 
-    def __init__(self, fun: Callable[..., Any], low: Any, high: Any, args: Any = ()) -> None:
-        self.fun, self.args = fun, tuple(args)
+    def __init__(
+        self, kind: str, fun: Callable[..., Any], low: Any, high: Any, args: Any = ()
+    ) -> None:
+        self.kind, self.fun, self.args = kind, fun, tuple(args)
         self.low, self.high = np.atleast_1d(low).astype(float), np.atleast_1d(high).astype(float)
 
+    def described(self) -> str:
+        """Its kind and limits."""
+        of = f" of {self.fun.described()}" if isinstance(self.fun, _Product) else ""
+        return f"{self.kind}{of} from {_shown(self.low)} to {_shown(self.high)}"
+
     def __call__(self, x: Any) -> Any:
-        values = np.atleast_1d(np.asarray(self.fun(x, *self.args), dtype=float))
+        values = np.atleast_1d(numbers(self.fun(x, *self.args)))
         low, high = self.low, self.high
         if values.ndim == 2:
             low, high = low[:, np.newaxis], high[:, np.newaxis]
@@ -65,22 +85,36 @@ class _Product:
     def __call__(self, x: Any) -> Any:
         return self.matrix @ x
 
+    def described(self) -> str:
+        """The matrix, or its checksum."""
+        if not hasattr(self.matrix, "tocsr"):
+            return _shown(np.asarray(self.matrix, dtype=float))
+        rows = self.matrix.tocsr()
+        return " ".join(map(_shown, (rows.indptr, rows.indices, rows.data)))
+
+
+def _shown(array: Any) -> str:
+    if array.size <= MAX_SHOWN:
+        return str(array.tolist())
+    checksum = hashlib.blake2b(array.tobytes(), digest_size=8).hexdigest()
+    return f"{array.size} numbers ({checksum})"
+
 
 def _part(given: Any, index: int) -> _Limits:
     if hasattr(given, "A") and hasattr(given, "lb"):
         matrix = given.A if hasattr(given.A, "tocsr") else np.atleast_2d(given.A)
-        return _Limits(_Product(matrix), given.lb, given.ub)
+        return _Limits("linear", _Product(matrix), given.lb, given.ub)
     if hasattr(given, "fun") and hasattr(given, "lb"):
-        return _Limits(given.fun, given.lb, given.ub)
+        return _Limits("nonlinear", given.fun, given.lb, given.ub)
     if isinstance(given, Mapping):
         kind, fun = given.get("type"), given.get("fun")
         if kind not in ("eq", "ineq") or not callable(fun):
             what = "a dict takes 'type', which is 'eq' or 'ineq', and 'fun', which is callable"
             raise ValueError(f"constraints[{index}]: {what}")
         ends = (-TOLERANCE, TOLERANCE) if kind == "eq" else (0.0, np.inf)
-        return _Limits(fun, *ends, given.get("args", ()))
+        return _Limits(kind, fun, *ends, given.get("args", ()))
     if callable(given):
-        return _Limits(given, -np.inf, 0.0)
+        return _Limits("function", given, -np.inf, 0.0)
     raise ValueError(
         f"constraints[{index}]: {type(given).__name__} is not a NonlinearConstraint, a "
         "LinearConstraint, a dict, or a function whose values must be at most 0"

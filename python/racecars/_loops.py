@@ -61,9 +61,11 @@ def outcomes(objective: Objective, columns: Any) -> list[Outcome]:
         if objective.constraints:
             broken = objective.constraints.violations(columns)
         kept = np.flatnonzero(broken <= 0.0)
-        values = np.empty(0)
+        values: Any = np.empty(0)
         if len(kept):
-            values = np.asarray(objective.fun(columns[:, kept], *objective.args))
+            values = objective.fun(columns[:, kept], *objective.args)
+            if not isinstance(values, np.ma.MaskedArray):
+                values = np.asarray(values)
     except Exception as error:
         return [failed(error)] * columns.shape[1]
     if values.shape != kept.shape:

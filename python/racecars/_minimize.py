@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -103,7 +104,7 @@ def minimize(
         of its only parameter, else as ``callback(x)`` with the best point. Raising
         ``StopIteration`` or returning ``True`` stops the run.
     rng
-        A seed or a generator, see SPEC 7.
+        A seed or a generator, see SPEC 7. A run that resumes a ``checkpoint`` ignores it.
     workers
         The number of processes that evaluate, or ``"threads"``, a ``concurrent.futures.Executor``,
         a Dask ``Client``, ``"ray"`` or a Ray remote function, an ``MPIPoolExecutor``, or a function
@@ -122,9 +123,13 @@ def minimize(
         A file that the run is saved to: at its start, at its end, and in between as often as 5 % of
         the time allows, at least once per second. With ``resume="auto"`` the run continues from the
         file if it exists, ``"must"`` requires it, and ``"never"`` begins anew. A resumed run takes
-        ``x0`` and ``known`` from the file. A killed run loses the evaluations since the last save,
-        which are made again. A damaged file is a ``ValueError``, one that another run uses a
-        ``BlockingIOError``; if it cannot be written, the run warns and continues.
+        ``x0``, ``known`` and the state of ``rng`` from the file, and ignores those given. The
+        space, the method with its settings, the constraints, ``deterministic`` and, with it,
+        ``lookahead`` must be those of the file, else it is a ``ValueError``; functions cannot be
+        compared: keep ``fun``, ``args`` and those of the constraints the same. A killed run loses
+        the evaluations since the last save, which are made again. A damaged file is a
+        ``ValueError``, one that another run uses a ``BlockingIOError``; if it cannot be written,
+        the run warns and continues.
     disp
         Print the progress.
     method, options
@@ -155,10 +160,19 @@ def minimize(
     objective = Objective(fun, args if isinstance(args, tuple) else (args,), constrained)
     with ExitStack() as stack:
         saved = None if checkpoint is None else stack.enter_context(Checkpoint(checkpoint))
-        state = None
+        state, asked = None, {}
+        if saved is not None:
+            number = lookahead or (COLUMNS if vectorized else _core.LOOKAHEAD)
+            asked["settings"] = _settings(method, options)
+            asked["constraints"] = constrained.described()
+            asked["deterministic"] = f"True (lookahead={number})" if deterministic else "False"
         if saved is not None and (resume == "must" or (resume == "auto" and saved.path.exists())):
             state, failures = saved.read()
             optimizer = _restored(saved, state["optimizer"], given, method, options)
+            if isinstance(method, Optimizer):
+                del asked["settings"]
+            saved.check(state, asked)
+            asked = state["asked"]
         elif isinstance(method, Optimizer):
             optimizer = method
         else:
@@ -183,6 +197,7 @@ def minimize(
             retries=retries,
             on_error=on_error,
             checkpoint=saved,
+            asked=asked,
             disp=disp,
         )
         if state is not None:
@@ -241,6 +256,17 @@ def _restored(
         text = f"checkpoint {saved.path} is of method {optimizer.method}, not {wanted}"
         raise ValueError(f"{text}; {ANEW}")
     return optimizer
+
+
+def _settings(method: Any, options: dict[str, Any]) -> str:
+    """The settings of a method, as text."""
+    if isinstance(method, Optimizer):
+        return "of an Optimizer"
+    plain = {
+        name: value.tolist() if hasattr(value, "tolist") else value
+        for name, value in sorted(options.items())
+    }
+    return json.dumps(plain, default=str)
 
 
 def method(

@@ -11,6 +11,7 @@ import numpy as np
 
 from racecars._constraints import Constraints
 from racecars._core import RETRYABLE
+from racecars._numbers import numbers
 
 
 class Infeasible:
@@ -79,7 +80,10 @@ def outcome_of(returned: Any) -> Outcome:
         violation = returned.violation
         if math.isfinite(violation) and violation >= 0.0:
             return Outcome(violation=violation, evaluated=evaluated)
-        return Outcome(failure="nan", text=f"a constraint was violated by {violation}")
+        text = f"a constraint was violated by {violation}"
+        if math.isnan(violation) and not evaluated:
+            text = "a constraint returned NaN or a masked value"
+        return Outcome(failure="nan", text=text)
     try:
         value = _number(returned)
     except Exception as error:
@@ -87,6 +91,8 @@ def outcome_of(returned: Any) -> Outcome:
         why = "" if isinstance(error, (TypeError, ValueError)) else f" ({described(error)})"
         kind = type(returned).__name__
         return Outcome(failure="nan", text=f"fun returned {kind}{shape}, not a number{why}")
+    if math.isnan(value) and np.ma.is_masked(returned):
+        return Outcome(failure="nan", text="fun returned a masked value")
     if not math.isfinite(value):
         return Outcome(failure="nan", text=f"fun returned {value}")
     return Outcome(value)
@@ -97,7 +103,7 @@ def _number(returned: Any) -> float:
         return float(returned)
     if returned is None or isinstance(returned, (str, bytes)):
         raise TypeError
-    return float(np.asarray(returned, dtype=float).item())
+    return float(numbers(returned).item())
 
 
 def failed(error: BaseException) -> Outcome:

@@ -10,7 +10,8 @@ import inspect
 import math
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,6 +60,7 @@ class Run:
         retries: int = 0,
         on_error: str = "penalize",
         checkpoint: Checkpoint | None = None,
+        asked: Mapping[str, str] = MappingProxyType({}),
         disp: bool = False,
     ) -> None:
         self.optimizer, self.session, self.objective = optimizer, session, objective
@@ -66,6 +68,8 @@ class Run:
         self.callback = None if callback is None else adapted(callback)
         self.on_told = None if callback is None else self.call_back
         self.checkpoint, self.disp = checkpoint, disp
+        self.asked = dict(asked)
+        """What a run that resumes this one must ask for, too."""
         self.start = time.monotonic()
         self.next_line = self.start + PERIOD if disp else math.inf
         self.next_save = self.start if checkpoint is not None else math.inf
@@ -147,7 +151,8 @@ class Run:
             return
         start, period = time.monotonic(), PERIOD
         try:
-            self.checkpoint.write(self.session.state(), self.told_failures())
+            state = {**self.session.state(), "asked": self.asked}
+            self.checkpoint.write(state, self.told_failures())
         except OSError as error:
             if isinstance(error, BlockingIOError) and self.saved is None:
                 raise

@@ -54,6 +54,18 @@ class Failure(NamedTuple):
     error: BaseException | None
     """The exception itself, where it was raised in this process or could be sent to it."""
 
+    def __repr__(self) -> str:
+        parts = (f"{name}={_shown(value)}" for name, value in self._asdict().items())
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def _shown(value: Any) -> str:
+    """A representation, also of an exception that has none."""
+    try:
+        return repr(value)
+    except Exception:
+        return f"<{type(value).__name__}>"
+
 
 class OptimizeResult(_Base):
     """The result of :func:`racecars.minimize`: a dict whose keys are attributes.

@@ -27,7 +27,9 @@ def script(tmp_path: Path) -> Any:
 
     def start(text: str, *command: str) -> subprocess.Popen[str]:
         path = tmp_path / "script.py"
-        path.write_text(textwrap.dedent(text))
+        lines = textwrap.dedent(text)
+        if not path.exists() or path.read_text() != lines:  # one that is starting may be reading it
+            path.write_text(lines)
         arguments = [*(command or (sys.executable,)), str(path)]
         pipe = subprocess.PIPE
         return subprocess.Popen(arguments, stdout=pipe, stderr=pipe, text=True, cwd=tmp_path)

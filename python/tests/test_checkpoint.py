@@ -45,7 +45,7 @@ def test_an_interrupted_run_goes_on_to_the_bit(tmp_path: Path, workers: int) -> 
     np.testing.assert_array_equal(rest.history, whole.history)
     assert rest.fun == whole.fun and rest.nfev == 300
     again = racecars.minimize(
-        lambda x: pytest.fail("evaluated"), BOUNDS, **KEYWORDS, checkpoint=path
+        lambda x: pytest.fail("evaluated"), BOUNDS, **KEYWORDS, **extra, checkpoint=path
     )
     np.testing.assert_array_equal(again.history, whole.history)
 
@@ -108,6 +108,80 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     assert racecars.minimize(sphere, BOUNDS, **KEYWORDS, checkpoint=path, resume="never").nfev
 
 
+class Limits:
+    """Like SciPy's NonlinearConstraint."""
+
+    def __init__(self, low: Any, high: Any) -> None:
+        self.fun, self.lb, self.ub = lambda x: x[0], low, high
+
+
+class Linear:
+    """Like SciPy's LinearConstraint."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.A, self.lb, self.ub = matrix, -np.inf, 0.0
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "words"),
+    [
+        ((), Limits(-5, 0), r"constraints none, not nonlinear from .-5.0. to .0.0."),
+        (Limits(-5, 0), (), "constraints nonlinear from .*, not none"),
+        (Limits(-5, 0), Limits(-5, -1), "constraints .* to .0.0., not .* to .-1.0."),
+        (Limits(-5, 0), [Limits(-5, 0)] * 2, "constraints nonlinear .*, not nonlinear .*, nonl"),
+        ({"type": "ineq", "fun": abs}, {"type": "eq", "fun": abs}, "constraints ineq .*, not eq"),
+        (Linear(np.eye(4)), Linear(-np.eye(4)), "constraints linear of 16 numbers .*, not linear"),
+    ],
+)
+def test_other_constraints_are_refused(tmp_path: Path, first: Any, then: Any, words: str) -> None:
+    path = tmp_path / "run"
+    racecars.minimize(sphere, BOUNDS, **KEYWORDS, checkpoint=path, constraints=first)
+    content = path.read_bytes()
+    with pytest.raises(ValueError, match=f"is of {words}.*; ask for the same .*resume='never'"):
+        racecars.minimize(sphere, BOUNDS, **KEYWORDS, checkpoint=path, constraints=then)
+    assert path.read_bytes() == content
+    racecars.minimize(sphere, BOUNDS, **KEYWORDS, checkpoint=path, constraints=first)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "words"),
+    [
+        ({"noise": "no"}, {"noise": "yes"}, """settings {"noise": "no"}, not {"noise": "yes"}"""),
+        ({"noise": "no"}, {}, """settings {"noise": "no"}, not {}"""),
+        ({}, {"method": "cma-es", "population": 9}, "method auto, not cma-es"),
+        (
+            {"method": "cma-es", "population": 8},
+            {"method": "cma-es", "population": 9},
+            """settings {"population": 8}, not {"population": 9}""",
+        ),
+        ({}, {"deterministic": True}, r"deterministic False, not True \(lookahead=2\)"),
+        (
+            {"deterministic": True, "lookahead": 1},
+            {"deterministic": True, "lookahead": 3},
+            r"deterministic True \(lookahead=1\), not True \(lookahead=3\)",
+        ),
+    ],
+)
+def test_other_settings_are_refused(tmp_path: Path, first: Any, then: Any, words: str) -> None:
+    path = tmp_path / "run"
+    racecars.minimize(sphere, BOUNDS, maxfev=30, rng=5, checkpoint=path, **first)
+    with pytest.raises(ValueError, match=f"is of {words}.*resume='never' begins anew"):
+        racecars.minimize(sphere, BOUNDS, maxfev=60, rng=5, checkpoint=path, **then)
+    longer = racecars.minimize(sphere, BOUNDS, maxfev=60, rng=6, checkpoint=path, **first)
+    assert longer.nfev == 60
+
+
+def test_equal_settings_and_another_number_of_workers_resume(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    same: dict[str, Any] = {"rng": 5, "checkpoint": path, "method": "cma-es", "deterministic": True}
+    racecars.minimize(sphere, BOUNDS, maxfev=30, population=8, **same)
+    racecars.minimize(sphere, BOUNDS, maxfev=60, population=np.int64(8), workers=2, **same)
+    same["method"] = racecars.Optimizer(BOUNDS, "cma-es")
+    assert racecars.minimize(sphere, BOUNDS, maxfev=90, **same).nfev == 90
+    same["method"] = "cma-es"
+    assert racecars.minimize(sphere, BOUNDS, maxfev=99, population=8, **same).nfev == 99
+
+
 @pytest.fixture
 def half_way(tmp_path: Path) -> Path:
     """The checkpoint of a run with failures, which is not at its end."""
@@ -154,6 +228,7 @@ def test_parts_that_contradict_each_other_are_the_same_error(half_way: Path) -> 
     content = half_way.read_bytes()
     changes: list[Any] = [
         lambda state: state.pop("counts"),
+        lambda state: state.pop("asked"),
         lambda state: state.update(counts=[61, *state["counts"][1:]]),
         lambda state: state.update(counts=[-1, *state["counts"][1:]]),
         lambda state: state.update(counts=state["counts"][1:]),
@@ -201,7 +276,8 @@ def test_runs_that_begin_together_exclude_each_other(script: Any, tmp_path: Path
     runs = [
         script(
             """
-            import pathlib, sys, time, racecars
+            import os, pathlib, sys, time, racecars
+            pathlib.Path(f"ready-{os.getpid()}").touch()
             while not pathlib.Path("go").exists():
                 pass
             try:
@@ -213,6 +289,9 @@ def test_runs_that_begin_together_exclude_each_other(script: Any, tmp_path: Path
         )
         for _ in range(4)
     ]
+    wait_until(lambda: len(list(tmp_path.glob("ready-*"))) == len(runs))
+    for ready in tmp_path.glob("ready-*"):
+        ready.unlink()
     (tmp_path / "go").touch()
     ends = sorted(run.wait() for run in runs)
     for run in runs:
@@ -253,6 +332,24 @@ def test_a_run_does_not_overwrite_what_took_the_place_of_its_file(tmp_path: Path
     racecars.minimize(sphere, BOUNDS, **KEYWORDS, checkpoint=path, callback=remove)
     res = racecars.minimize(lambda x: pytest.fail("evaluated"), BOUNDS, **KEYWORDS, checkpoint=path)
     assert res.nfev == 300
+
+
+def test_symbolic_links(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    target, link = tmp_path / "disk" / "target", tmp_path / "link"
+    link.symlink_to(target)
+    for resume in ("auto", "must", "never"):
+        with pytest.raises(FileNotFoundError, match=r"link is a symbolic link to .*target, which"):
+            racecars.minimize(sphere, BOUNDS, **KEYWORDS, checkpoint=link, resume=resume)
+    racecars.minimize(sphere, BOUNDS, maxfev=30, rng=5, checkpoint=target)
+    old = target.read_bytes()
+    assert racecars.minimize(sphere, BOUNDS, **KEYWORDS, checkpoint=link).nfev == 300
+    assert link.is_symlink() and target.read_bytes() != old
+    assert [path.name for path in target.parent.iterdir()] == ["target"]
+    link.unlink()
+    link.symlink_to(link)
+    with pytest.raises(FileNotFoundError, match="link is a symbolic link to"):
+        racecars.minimize(sphere, BOUNDS, **KEYWORDS, checkpoint=link)
 
 
 def test_a_full_disk_warns_and_the_run_continues(script: Any, tmp_path: Path) -> None:

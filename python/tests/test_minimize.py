@@ -64,12 +64,58 @@ class Unconvertible:
         (np.zeros(3), r"fun returned ndarray of shape \(3,\)"),
         (10**400, r"fun returned int, not a number \(OverflowError: "),
         (Unconvertible(), r"not a number \(RuntimeError: has a gradient\)"),
+        (np.ma.masked, "fun returned a masked value"),
+        (np.ma.array([1.0, 2.0], mask=True).mean(), "fun returned a masked value"),
+        (np.ma.array(5.0, mask=True), "fun returned a masked value"),
+        (np.timedelta64(3, "s"), "fun returned timedelta64, not a number"),
+        (np.datetime64("2020-01-01"), "fun returned datetime64, not a number"),
+        (np.array(["3"]), "fun returned ndarray of shape .*, not a number"),
+        (np.array(["3"], dtype=object), "fun returned ndarray of shape .*, not a number"),
+        (np.complex128(1 + 1j), "fun returned complex128, not a number"),
     ],
 )
 def test_what_is_no_value_is_a_failure(returned: Any, words: str) -> None:
     with pytest.warns(RuntimeWarning, match=words):
         res = racecars.minimize(lambda x: returned, BOUNDS, maxfev=5, rng=1)
     assert (res.n_failed, res.success, res.status, res.fun) == (5, False, -2, math.inf)
+
+
+def test_masked_columns_are_failures() -> None:
+    def fun(columns: Any) -> Any:
+        return np.ma.array((columns**2).sum(axis=0), mask=columns[0] < 1)
+
+    with pytest.warns(RuntimeWarning, match="fun returned a masked value"):
+        res = racecars.minimize(fun, BOUNDS, maxfev=100, rng=1, vectorized=True)
+    assert res.n_failed > 0 and res.x[0] >= 1 and res.fun == pytest.approx(sphere(res.x))
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        (np.ma.masked, "a constraint returned NaN or a masked value"),
+        (np.ma.array([-1.0, -1.0], mask=[False, True]), "a constraint returned NaN or a masked"),
+        (np.datetime64("1960-01-01"), "TypeError: values of type .*, which are no numbers"),
+    ],
+)
+def test_constraints_without_numbers_are_failures(returned: Any, words: str) -> None:
+    constraint = {"constraints": lambda x: returned}
+    with pytest.warns(RuntimeWarning, match=words):
+        res = racecars.minimize(sphere, BOUNDS, maxfev=5, rng=1, **constraint)
+    assert (res.n_failed, res.success) == (5, False)
+
+
+def test_masked_constraints_of_columns_are_failures() -> None:
+    def constraint(columns: Any) -> Any:
+        return np.ma.array(-np.ones(columns.shape[1]), mask=columns[0] < 1)
+
+    def fun(columns: Any) -> Any:
+        return (columns**2).sum(axis=0)
+
+    with pytest.warns(RuntimeWarning, match="a constraint returned NaN or a masked value"):
+        res = racecars.minimize(
+            fun, BOUNDS, maxfev=100, rng=1, vectorized=True, constraints=constraint
+        )
+    assert res.n_failed > 0 and res.x[0] >= 1
 
 
 def test_exceptions_are_kept_shown_and_counted() -> None:
@@ -114,6 +160,7 @@ def test_exceptions_that_cannot_be_shown(way: Any, error: Exception, text: str) 
     with pytest.warns(RuntimeWarning, match="evaluation 0 failed"):
         res = racecars.minimize(fun, BOUNDS, maxfev=10, rng=1, **way)
     assert (res.n_failed, res.errors[0].text) == (10, text)
+    assert type(error).__name__ in str(res.errors) and str(res)
     with pytest.raises(type(error)):
         racecars.minimize(fun, BOUNDS, maxfev=10, rng=1, on_error="raise", **way)
 
