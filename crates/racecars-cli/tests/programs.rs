@@ -18,7 +18,12 @@ fn racecars(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// The same with limits of the shell's `ulimit`.
+/// Options, and a script as the program.
+fn program<'a>(options: &'a str, script: &'a str) -> Vec<&'a str> {
+    options.split(' ').chain(["--", "sh", "-c", script]).collect()
+}
+
+/// `racecars` with limits of the shell's `ulimit`.
 fn limited(folder: &Path, limits: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new("sh");
     command
@@ -78,22 +83,8 @@ fn check_says_that_output_was_cut() {
 fn a_shortage_of_descriptors_fails_no_evaluation() {
     let folder = tempfile::tempdir().unwrap();
     let script = "sleep 0.05; echo {x} > {dir}/out";
-    let arguments = [
-        "run",
-        "-p",
-        "x=0:1",
-        "--jobs",
-        "16",
-        "--budget",
-        "60",
-        "--minimize",
-        "file:{dir}/out",
-        "--json",
-        "--",
-        "sh",
-        "-c",
-        script,
-    ];
+    let arguments =
+        program("run -p x=0:1 --jobs 16 --budget 60 --minimize file:{dir}/out --json", script);
     let output = limited(folder.path(), "-n 30", &arguments).output().unwrap();
     let (stdout, stderr) = texts(&output);
     assert!(output.status.success(), "{stderr}");
@@ -140,21 +131,7 @@ fn a_thread_that_cannot_start_ends_the_run() {
 fn retries_end_with_the_first_interrupt() {
     let folder = tempfile::tempdir().unwrap();
     let script = "echo >> runs; while ! [ -e go ]; do sleep 0.02; done; exit {n}";
-    let arguments = [
-        "run",
-        "-p",
-        "n=1..9",
-        "--retries",
-        "100000",
-        "--jobs",
-        "1",
-        "--budget",
-        "3",
-        "--",
-        "sh",
-        "-c",
-        script,
-    ];
+    let arguments = program("run -p n=1..9 --retries 100000 --jobs 1 --budget 3", script);
     let process = racecars(folder.path(), &arguments).spawn().unwrap();
     wait_until("it runs", || lines(folder.path(), "runs") == 1);
     signal("TERM", &process.id().to_string());
@@ -183,22 +160,7 @@ fn children_that_leave_the_process_group_are_ended() {
          if [ {{n}} = 1 ]; then setsid sleep {four} & sleep 97.3255; fi\n\
          while ! pgrep -f 'sleep {two}' > seen; do :; done; echo {{n}}"
     );
-    let arguments = [
-        "run",
-        "-p",
-        "n=1..3",
-        "--jobs",
-        "2",
-        "--budget",
-        "3",
-        "--timeout",
-        "1s",
-        "--json",
-        "--",
-        "sh",
-        "-c",
-        &script,
-    ];
+    let arguments = program("run -p n=1..3 --jobs 2 --budget 3 --timeout 1s --json", &script);
     let output = racecars(folder.path(), &arguments).output().unwrap();
     let (stdout, stderr) = texts(&output);
     assert!(output.status.success(), "{stderr}");
@@ -209,29 +171,20 @@ fn children_that_leave_the_process_group_are_ended() {
     }
 }
 
+/// A study of a program's run time, and the process that the program wrote into `pid`.
+fn timed(folder: &Path, script: &str) -> (Child, u32) {
+    let arguments = program("run -p n=1..9 --minimize time --jobs 1 --budget 1", script);
+    let process = racecars(folder, &arguments).spawn().unwrap();
+    wait_until("it runs", || lines(folder, "pid") == 1);
+    let program = std::fs::read_to_string(folder.join("pid")).unwrap();
+    (process, program.trim().parse().unwrap())
+}
+
 #[test]
 fn a_pause_is_not_run_time() {
     let folder = tempfile::tempdir().unwrap();
     let script = "echo >> runs; echo $$ > pid; while ! [ -e go ]; do sleep 0.02; done; : {n}";
-    let arguments = [
-        "run",
-        "-p",
-        "n=1..9",
-        "--minimize",
-        "time",
-        "--jobs",
-        "1",
-        "--budget",
-        "1",
-        "--",
-        "sh",
-        "-c",
-        script,
-    ];
-    let process = racecars(folder.path(), &arguments).spawn().unwrap();
-    wait_until("it runs", || lines(folder.path(), "pid") == 1);
-    let program = std::fs::read_to_string(folder.path().join("pid")).unwrap();
-    let program: u32 = program.trim().parse().unwrap();
+    let (process, program) = timed(folder.path(), script);
     signal("STOP", &process.id().to_string());
     wait_until("it is stopped", || states(process.id()).chars().all(|state| state == 'T'));
     std::fs::write(folder.path().join("go"), "").unwrap();
@@ -253,26 +206,9 @@ fn a_pause_is_not_run_time() {
 fn a_program_that_is_paused_itself_is_run_again() {
     let folder = tempfile::tempdir().unwrap();
     let script = "echo >> runs; if ! [ -e seen ]; then touch seen; echo $$ > pid; kill -STOP $$; sleep 1; fi; : {n}";
-    let arguments = [
-        "run",
-        "-p",
-        "n=1..9",
-        "--minimize",
-        "time",
-        "--jobs",
-        "1",
-        "--budget",
-        "1",
-        "--",
-        "sh",
-        "-c",
-        script,
-    ];
-    let process = racecars(folder.path(), &arguments).spawn().unwrap();
-    wait_until("it runs", || lines(folder.path(), "pid") == 1);
-    let program = std::fs::read_to_string(folder.path().join("pid")).unwrap();
-    wait_until("it is stopped", || states(program.trim().parse().unwrap()) == "T");
-    signal("CONT", program.trim());
+    let (process, program) = timed(folder.path(), script);
+    wait_until("it is stopped", || states(program) == "T");
+    signal("CONT", &program.to_string());
     let (_, stderr) = texts(&end(process));
     assert!(stderr.contains("trial 0 was paused"), "{stderr}");
     assert_eq!(lines(folder.path(), "runs"), 2);

@@ -61,9 +61,7 @@ impl Rotation {
         let mut places: Vec<usize> = (0..n).collect();
         let mut turns = Vec::new();
         for _ in 0..rounds {
-            for last in (1..n).rev() {
-                places.swap(last, random.index(last + 1));
-            }
+            random.shuffle(&mut places);
             for pair in places.chunks_exact(2) {
                 let (sine, cosine) = random.between(0.0, std::f64::consts::TAU).sin_cos();
                 turns.push(Turn { places: (pair[0], pair[1]), cosine, sine });

@@ -119,7 +119,7 @@ pub(super) fn importance(
     let mut random = Random::stream(0, used as u64);
     let target = differences(&ranks(&cost));
     let mut folds: Vec<usize> = (0..used).map(|i| i % FOLDS).collect();
-    shuffle(&mut folds, &mut random);
+    random.shuffle(&mut folds);
     let mut forests: Vec<Forest> =
         (0..FOLDS).map(|fold| Forest::new(&folds, fold, &target)).collect();
     let error = |forests: &[Forest]| forests.iter().map(Forest::error).sum::<f64>();
@@ -129,7 +129,7 @@ pub(super) fn importance(
     for grown in 1..=TREES.min(WORK / work.max(1)) {
         let mut choice: Vec<usize> = (0..parameters).collect();
         if parameters > COLUMNS {
-            shuffle(&mut choice, &mut random);
+            random.shuffle(&mut choice);
             choice.truncate(COLUMNS);
         }
         forests.iter_mut().for_each(|forest| forest.grow(&columns, &choice, &target));
@@ -160,12 +160,6 @@ fn sample(count: usize) -> Vec<usize> {
     let blocks = count.div_ceil(BLOCK);
     let stride = count.div_ceil(ROWS).max(1);
     (0..blocks).step_by(stride).flat_map(|b| b * BLOCK..((b + 1) * BLOCK).min(count)).collect()
-}
-
-fn shuffle<T>(list: &mut [T], random: &mut Random) {
-    for i in (1..list.len()).rev() {
-        list.swap(i, random.index(i + 1));
-    }
 }
 
 /// Takes off the mean of each block.
