@@ -114,6 +114,11 @@ fn what_is_made_of_a_study_does_not_take_the_place_of_its_journal() {
     assert!(folder.error(&["export", "--to", "csv", "--out", out]).contains("another file"));
     let lock = folder.error(&["export", "--to", "csv", "--out", "racecars-study/lock"]);
     assert!(lock.contains("is a study's lock"), "{lock}");
+    std::fs::copy(&journal, folder.path().join("copy")).unwrap();
+    assert!(folder.error(&["report", "--out", "copy"]).contains("is a study's journal"));
+    for _ in 0..2 {
+        folder.text(&["export", "--to", "json", "--out", "trials.json"]);
+    }
     // Settings that cannot begin do not move it aside.
     folder.error(&["run", "--study", "racecars-study", "--restart", "--budget", "2"]);
     assert_eq!(std::fs::read(&journal).unwrap(), before);

@@ -17,7 +17,7 @@ use racecars::{Point, StopReason};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::fs::{File, Metadata};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,22 +27,21 @@ use std::time::Duration;
 
 /// The journal's name within the study's folder.
 pub const FILE: &str = "journal.jsonl";
+/// Half the time within which lines are on disk, since syncing takes time as well.
+const SYNC_EVERY: Duration = Duration::from_millis(50);
 
 /// Refuses to write what was made of a study over a journal or its lock.
 pub fn check_output(path: &Path) -> Result<()> {
     let is_lock = path.ends_with("lock") && path.with_file_name(FILE).exists();
-    let mut start = [0; 8];
-    let is_journal = path.is_file()
-        && File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()
-        && start == *b"{\"study\"";
+    // An export as JSON begins like a journal, but its first line is not one.
+    let is_journal =
+        path.is_file() && (path.ends_with(FILE) || matches!(Lines::open(path), Ok(Some(_))));
     if is_lock || is_journal {
         let what = if is_lock { "a study's lock" } else { "a study's journal" };
         return Err(Error::setting(format!("{} is {what}; write to another file", path.display())));
     }
     Ok(())
 }
-/// Half the time within which lines are on disk, since syncing takes time as well.
-const SYNC_EVERY: Duration = Duration::from_millis(50);
 
 /// A line of the journal after the first, as it is read.
 #[derive(Debug, Deserialize)]
