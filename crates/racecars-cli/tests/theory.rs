@@ -23,16 +23,20 @@ fn json(arguments: &str) -> Value {
 #[test]
 fn without_arguments_it_shows_the_bounds_of_the_papers_experiment() {
     let text = text("");
-    let added = "0.084 is to be added to the failure";
-    for part in
-        ["n = 50, gamma = 0.9, rho = 0.01", "SRACOS, Theorem 2", "as printed", "proved", added]
-    {
+    for part in [
+        "n = 50, gamma = 0.9, rho = 0.01",
+        "SRACOS, Theorem 2",
+        "as printed",
+        "proved, kappa = 34",
+        "no T does so",
+        "volumes allow 34, geometry 33",
+    ] {
         assert!(text.contains(part), "no `{part}` in:\n{text}");
     }
     // The table lines up: every row is as wide as the rule.
     let mut lines = text.lines().skip_while(|line| !line.starts_with('─'));
     let width = lines.next().unwrap().chars().count();
-    assert!(lines.take(6).all(|line| line.chars().count() == width), "{text}");
+    assert!(lines.take(7).all(|line| line.chars().count() == width), "{text}");
 }
 
 #[test]
@@ -42,10 +46,11 @@ fn the_json_has_every_version_and_large_numbers_as_logarithms() {
     assert!(report["sracos"]["log10"].as_f64().unwrap() > 1000.0);
     let rows = report["race_cars"].as_array().unwrap();
     let versions: Vec<&str> = rows.iter().map(|row| row["version"].as_str().unwrap()).collect();
-    assert_eq!(versions, ["printed", "sum", "mean", "proved"]);
+    assert_eq!(versions, ["printed", "sum", "mean"]);
     let count = |row: usize| rows[row]["count"].as_u64().unwrap();
     assert!(count(0) < count(1), "the printed sum is too large, its bound too small");
-    assert!(count(3) < count(0));
+    assert_eq!(report["theorem"]["count"], 108_338, "exact");
+    assert_eq!((&report["kappa"], &report["kappa_by_geometry"]), (&91.into(), &85.into()));
     assert_eq!(report["budget"], 50_000);
 }
 
@@ -55,7 +60,11 @@ fn in_one_dimension_the_printed_bound_is_too_small() {
     let report = json(arguments);
     assert_eq!(report["printed_mean_holds"], false);
     let count = |row: usize| report["race_cars"][row]["count"].as_u64().unwrap();
-    assert!(count(0) < count(1) && count(1) < count(2) && count(2) < count(3));
+    let proved = report["theorem"]["count"].as_u64().unwrap();
+    assert!(count(0) < count(1) && count(1) < count(2) && count(2) < proved);
+    assert_eq!(report["kappa"], 152);
+    assert_eq!(report["theorem"]["in_all"]["count"], proved);
+    assert_eq!(report["kappa_by_geometry"], Value::Null, "not a ball");
     assert!(text(arguments).contains("does not hold: 1 - rho + rho gamma^n > gamma^rho"));
 }
 
@@ -69,6 +78,63 @@ fn limits_are_the_bounds_of_simpler_algorithms() {
     assert_eq!(uniform["sracos"]["count"], uniform["uniform"]["count"]);
     assert_eq!(uniform["uniform"]["count"], (20f64.ln() * 1e5).ceil() as u64);
     assert!(text("--lambda 1 --eta 0").contains("never"));
+}
+
+#[test]
+fn kappa_is_free_up_to_what_volumes_allow() {
+    let tiny = json("--eta 1e-26 --kappa 45");
+    assert_eq!(tiny["theorem"]["count"], 5671);
+    assert!((tiny["theorem"]["added_failure"].as_f64().unwrap() - 0.0553).abs() < 1e-4);
+    let fewer = json("--kappa 33");
+    assert!((fewer["theorem"]["added_failure"].as_f64().unwrap() - 0.954).abs() < 1e-3);
+}
+
+#[test]
+fn the_corollary_has_its_closed_and_exact_numbers() {
+    let report = json("--corollary");
+    let row = &report["rows"][0];
+    assert_eq!((&row["m"], &row["kappa"]), (&6.into(), &1088.into()));
+    assert_eq!((&row["waiting_form"], &row["by_halves"]), (&"2630".into(), &"2259".into()));
+    assert!(report["rows"][1]["m"].as_u64() < row["m"].as_u64());
+}
+
+#[test]
+fn geometry_allows_less_than_volume() {
+    let directory = std::env::temp_dir().join(format!("racecars-shape-{}", std::process::id()));
+    let report = json(&format!("--geometry --out {}", directory.to_str().unwrap()));
+    let svg = std::fs::read_to_string(directory.join("theory-added-failure.svg")).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+    assert!(svg.contains("kappa by geometry") && !svg.contains("NaN"));
+    let rows = report.as_array().unwrap();
+    let dims: Vec<u64> = rows.iter().map(|row| row["dim"].as_u64().unwrap()).collect();
+    assert_eq!(dims, [5, 10, 20, 50, 500]);
+    for row in rows {
+        let kappa = |by: &str| row[by]["kappa"].as_u64().unwrap();
+        assert!(kappa("by_geometry") <= kappa("by_volume"), "{row}");
+        assert!(row["chosen"]["exhausted"].as_f64().unwrap() <= 0.025);
+    }
+}
+
+#[test]
+fn simulated_runs_break_the_printed_theorem_and_are_repeatable() {
+    let arguments = "--simulate --trials 60 --seed 4";
+    let rows = json(arguments);
+    assert_eq!(rows, json(arguments));
+    let rows = rows.as_array().unwrap();
+    assert_eq!(rows.len(), 9);
+    assert_eq!((&rows[0]["queries"], &rows[2]["queries"]), (&6512.into(), &8201.into()));
+    assert!(rows[0]["failure"].as_f64().unwrap() > 0.2, "delta is 0.05");
+    assert!(text("--simulate --trials 20").contains("tau first"));
+}
+
+#[test]
+fn failures_of_the_assumption_are_counted() {
+    let arguments = "--tau sphere --dim 4 --budget 200 --rho 0.1 --trials 3";
+    let report = json(arguments);
+    assert_eq!(report["runs"].as_array().unwrap().len(), 3);
+    assert_eq!(report, json(arguments));
+    let shown = text(&format!("{arguments} --uncertain 4"));
+    assert!(shown.contains("tau before the first hit") && shown.contains("u = 4"), "{shown}");
 }
 
 #[test]
@@ -115,6 +181,13 @@ fn bad_values_are_refused_with_what_is_allowed() {
         ("--epsilon 1 --epsilon-measure 0.5", "cannot be used with"),
         ("--measure ackley --eta 0.5", "cannot be used with"),
         ("--seed 3", "--measure"),
+        ("--kappa 35", "kappa = 35 is above 34"),
+        ("--simulate --gamma 0.5", "cannot be used with"),
+        ("--simulate --corollary", "cannot be used with"),
+        ("--geometry --trials 5", "cannot be used with"),
+        ("--corollary --eta 0.9 --epsilon-measure 0.9", "is below m"),
+        ("--tau integer-sphere", "only continuous problems"),
+        ("--uncertain 2", "--tau"),
         ("--measure nothing", "problem `nothing` is not known"),
         ("--measure integer-sphere", "only continuous problems can be measured"),
         ("--measure ackley --epsilon -1", "unexpected argument"),

@@ -4,18 +4,20 @@
 //! The question is how many queries find, with probability at least 1 - delta, a point of the target
 //! Omega_eps = { x : f(x) - f* <= eps }. |.| is the measure relative to the whole space. The assumption is
 //! that each hypothesis, the box that points are drawn from, holds at least the share eta of the target
-//! (which is then "eta-shattered", Definition 4). A region that has been shrunk too often cannot, see
-//! [`Bounds::exhausted_failure`].
+//! (which is then "eta-shattered", Definition 4). A region that has been shrunk too often cannot, so that
+//! [`Theorem`] assumes it only up to kappa shrinks.
 //!
 //! - [`mod@bounds`]: the bounds of Theorems 2 and 3 as formulas, printed and corrected
 //! - [`measured`]: a run of RACE-CARS in which eta, the region and the paper's sufficient condition are
-//!   measured
+//!   measured; many runs, in which it is measured how often the assumption fails before the first hit
+//! - [`simulated`]: an example in which RACE-CARS itself fails more often than the printed theorem allows
 //!
 //! ```
 //! use racecars_lab::theory::{Bounds, BoundSetting, Version};
 //!
 //! let bounds = Bounds::new(BoundSetting::default())?;
-//! assert!(bounds.race_cars(Version::Proved) < bounds.sracos());
+//! let theorem = bounds.theorem(None)?;
+//! assert!(theorem.queries_held() < bounds.sracos());
 //! // The printed bound on the mean measure of the region leaves the dimension out, and is loose.
 //! assert!(bounds.race_cars(Version::Mean) < bounds.race_cars(Version::Printed));
 //! # Ok::<(), racecars_lab::theory::TheoryError>(())
@@ -26,8 +28,9 @@
 
 pub mod bounds;
 pub mod measured;
+pub mod simulated;
 
-pub use bounds::{BoundSetting, Bounds, Queries, Version};
+pub use bounds::{BoundSetting, Bounds, Corollary, Queries, Theorem, Version};
 pub use measured::{Checkpoint, MeasuredRun, Measurement};
 
 use racecars_problems::ProblemError;

@@ -7,25 +7,17 @@ use crate::progress::ProgressDisplay;
 use anyhow::Context;
 use clap::Args;
 use racecars_lab::theory::measured::figure;
-use racecars_lab::theory::{
-    BoundSetting, Bounds, Checkpoint, MeasuredRun, Measurement, Queries, Version,
-};
+use racecars_lab::theory::{BoundSetting, Bounds, Checkpoint, MeasuredRun, Measurement, Queries};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The arguments of --measure.
 #[derive(Args)]
 pub(crate) struct MeasureArguments {
-    /// With --measure: the seed of the run and of the problem's random parts
-    #[arg(long, value_name = "S", default_value = "0", requires = "measure")]
-    seed: u64,
     /// With --measure: the number of points to draw from the target
     #[arg(long, value_name = "K", default_value = "2000", requires = "measure",
         value_parser = at_least_one)]
     samples: usize,
-    /// With --measure: write every checkpoint as CSV and a figure as SVG into this directory
-    #[arg(long, value_name = "DIR", requires = "measure")]
-    out: Option<PathBuf>,
 }
 
 /// The number of checkpoints printed.
@@ -41,7 +33,7 @@ impl MeasureArguments {
             gamma: theory.gamma.or(Some(0.95)),
             rho: theory.rho,
             lambda: theory.lambda,
-            seed: self.seed,
+            seed: theory.random.seed,
             epsilon: theory.epsilon.unwrap_or(1.0),
             samples: self.samples,
         };
@@ -52,7 +44,7 @@ impl MeasureArguments {
             progress.show(done, || "evaluations".into());
         })?;
         drop(progress);
-        let files = match &self.out {
+        let files = match &theory.random.out {
             Some(directory) => write(&measured, directory)?,
             None => Vec::new(),
         };
@@ -158,7 +150,7 @@ fn target(measured: &MeasuredRun) -> String {
     }
 }
 
-/// The proved bound with the least eta measured before the first hit.
+/// The theorem with the least eta measured before the first hit.
 fn theorem(measured: &MeasuredRun, lambda: Option<f64>) -> anyhow::Result<String> {
     let usual = BoundSetting::default();
     let (Some(eta), Some(target)) = (measured.least_eta(), measured.target_log10) else {
@@ -175,11 +167,13 @@ fn theorem(measured: &MeasuredRun, lambda: Option<f64>) -> anyhow::Result<String
         ln_target: target * std::f64::consts::LN_10,
         delta: usual.delta,
     })?;
+    let theorem = bounds.theorem(None)?;
     Ok(format!(
-        "with eta = {eta:.3}, the least mean before the first hit: {} queries but for {} of runs \
-         (SRACOS: {})",
-        bounds.race_cars(Version::Proved),
-        usual.delta,
+        "with eta = {eta:.3}, the least mean before the first hit, up to {} shrinks: {} queries but for {} of \
+         runs (SRACOS: {})",
+        theorem.kappa(),
+        theorem.queries_held(),
+        short(usual.delta + theorem.exhausted()),
         bounds.sracos()
     ))
 }

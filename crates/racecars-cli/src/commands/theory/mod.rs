@@ -1,24 +1,36 @@
 //! `racecars theory`: the query bounds of the paper, and measurements of what they assume.
 
+mod corollary;
+mod geometry;
 mod measure;
+mod simulate;
+mod tau;
 
 use super::at_least_one;
 use crate::output::{print, print_json, short, table};
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::Args;
 use measure::MeasureArguments;
 use racecars::Budget;
-use racecars_lab::theory::bounds::{ln_ball, region};
-use racecars_lab::theory::{BoundSetting, Bounds, Queries, Version};
+use racecars_figures::Svg;
+use racecars_lab::theory::bounds::{geometry as shape, ln_ball, lower, region};
+use racecars_lab::theory::{BoundSetting, Bounds, Queries, Theorem, Version};
 use serde::Serialize;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// The radius of Sphere's target at value 1, in units of the domain's width.
+const RADIUS: f64 = 1.0 / 20.0;
 
 /// Query bounds of SRACOS and RACE-CARS, printed and corrected; or measure what they assume
 ///
 /// The bounds say how many evaluations find, with probability 1 - delta, a point of the target: the points
 /// whose value is within epsilon of the optimum. Theorem 2 of the paper is about SRACOS, Theorem 3 about
-/// RACE-CARS. The proof of Theorem 3 has mistakes, which are corrected one by one. docs/theory.md has the
-/// derivations.
+/// RACE-CARS. The proof of Theorem 3 has mistakes, which are corrected one by one. The last row is a theorem: it
+/// assumes that hypotheses hold the share eta of the target (half 1 of Theorem 3's assumption) up to kappa
+/// shrinks of the region, and nothing afterwards. docs/theory.md has the derivations.
+///
+/// --corollary, --geometry, --simulate and --tau print the other tables of docs/theory.md.
 ///
 /// With --measure, run RACE-CARS on a problem instead, and measure at a hundred checkpoints the share of the
 /// target that the learned hypotheses hold (the shattering rate eta), the size of the region, and whether
@@ -27,49 +39,90 @@ use std::process::ExitCode;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TheoryCommand {
     /// eta: the share of the target that each hypothesis holds at least [default: 0.1]
-    #[arg(long, value_name = "E", conflicts_with = "measure")]
-    eta: Option<f64>,
+    #[arg(long, value_name = "E", conflicts_with_all = ["measure", "tau", "simulate"])]
+    pub(super) eta: Option<f64>,
     /// p: the greatest measure of a hypothesis, relative to the space [default: 1]
-    #[arg(long, value_name = "P", conflicts_with = "measure")]
+    #[arg(long, value_name = "P", conflicts_with_all = ["measure", "tau", "simulate", "geometry"])]
     p: Option<f64>,
+    /// kappa: the number of shrinks up to which eta holds [default: the greatest that volumes allow]
+    #[arg(long, value_name = "K",
+        conflicts_with_all = ["measure", "tau", "simulate", "geometry", "corollary"])]
+    kappa: Option<u64>,
     /// lambda: the probability of a draw from the hypothesis rather than from the whole space
     /// [default: 0.99]
-    #[arg(long, value_name = "L")]
+    #[arg(long, value_name = "L", conflicts_with_all = ["tau", "simulate", "geometry"])]
     pub(super) lambda: Option<f64>,
     /// gamma: each shrink multiplies the region's width by this [default: 0.9; with --measure 0.95]
-    #[arg(long, value_name = "G")]
+    #[arg(long, value_name = "G", conflicts_with_all = ["simulate", "geometry", "corollary"])]
     pub(super) gamma: Option<f64>,
     /// rho: the probability of a shrink at each step [default: 0.01; with --measure 55 / budget]
-    #[arg(long, value_name = "R")]
+    #[arg(long, value_name = "R", conflicts_with_all = ["simulate", "geometry", "corollary"])]
     pub(super) rho: Option<f64>,
     /// The number of coordinates [default: 50; with --measure 5]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = at_least_one,
+        conflicts_with_all = ["simulate", "geometry"])]
     pub(super) dim: Option<usize>,
     /// The target is the set of points whose value is within this of the optimum. Without --measure it is
     /// that of Sphere on [-10,10]^n, a ball [default: 1]
-    #[arg(long, value_name = "E")]
+    #[arg(long, value_name = "E", conflicts_with_all = ["simulate", "geometry"])]
     pub(super) epsilon: Option<f64>,
     /// The target's measure relative to the space, in place of --epsilon; may be as small as 1e-5000
-    #[arg(long, value_name = "M", conflicts_with_all = ["measure", "epsilon"], value_parser = ln_of)]
+    #[arg(long, value_name = "M", value_parser = ln_of,
+        conflicts_with_all = ["measure", "tau", "simulate", "geometry", "epsilon"])]
     epsilon_measure: Option<f64>,
     /// delta: the allowed probability of failure [default: 0.05]
-    #[arg(long, value_name = "D", conflicts_with = "measure")]
-    delta: Option<f64>,
+    #[arg(long, value_name = "D", conflicts_with_all = ["measure", "tau", "simulate"])]
+    pub(super) delta: Option<f64>,
     /// r: the number of initial uniform draws [default: 22]
-    #[arg(long, value_name = "R", conflicts_with = "measure")]
+    #[arg(long, value_name = "R", conflicts_with_all = ["measure", "tau", "simulate", "geometry"])]
     training_size: Option<u64>,
-    /// The number of evaluations, as a number or per dimension: of the run with --measure, else those after
-    /// which the probability of failure is given
+    /// The number of evaluations, as a number or per dimension: of a run with --measure or --tau, else those
+    /// after which the probability of failure is given
     #[arg(long, value_name = "T|30n", default_value = "100n")]
     pub(super) budget: Budget,
     /// Run on this problem and measure (see `racecars problem`)
-    #[arg(long, value_name = "PROBLEM")]
+    #[arg(long, value_name = "PROBLEM", group = "task")]
     pub(super) measure: Option<String>,
+    /// Run on this problem often, and count the runs in which hypotheses held less than eta of the target, in the
+    /// mean over training, at some step before the first hit
+    #[arg(long, value_name = "PROBLEM", group = "task")]
+    tau: Option<String>,
+    /// With --tau: the number of coordinates that a draw renews; the theorem assumes all of them
+    /// [default: as published]
+    #[arg(long, value_name = "U", requires = "tau", value_parser = at_least_one)]
+    pub(super) uncertain: Option<usize>,
+    /// Simulate an example in which RACE-CARS itself fails more often than the printed theorem allows
+    #[arg(long, group = "task")]
+    simulate: bool,
+    /// Which kappa volumes and geometry allow for Sphere's target, at n = 5, 10, 20, 50 and 500
+    #[arg(long, group = "task")]
+    geometry: bool,
+    /// The theorem's closed form, with gamma and rho chosen for it
+    #[arg(long, group = "task")]
+    corollary: bool,
     #[command(flatten)]
     pub(super) measuring: MeasureArguments,
+    #[command(flatten)]
+    pub(super) random: RandomArguments,
     /// Print the results as JSON
     #[arg(long)]
     pub(super) json: bool,
+}
+
+/// The arguments of what is random or drawn.
+#[derive(Args)]
+#[group(skip)]
+pub(crate) struct RandomArguments {
+    /// With --measure, --tau or --simulate: the seed; of --measure's and --tau's problem, too
+    #[arg(long, value_name = "S", default_value = "0", requires = "task")]
+    pub(super) seed: u64,
+    /// With --tau or --simulate: the number of runs [default: 100 and 20000]
+    #[arg(long, value_name = "K", requires = "task", value_parser = at_least_one,
+        conflicts_with_all = ["measure", "geometry", "corollary"])]
+    pub(super) trials: Option<usize>,
+    /// Write a figure as SVG into this directory; with --measure, every checkpoint as CSV as well
+    #[arg(long, value_name = "DIR", requires = "task", conflicts_with_all = ["tau", "corollary"])]
+    pub(super) out: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -77,6 +130,9 @@ Examples:
   racecars theory                                       the paper's experiment at n = 50
   racecars theory --dim 500 --gamma 0.95 --rho 0.001 --budget 50000
   racecars theory --dim 1 --gamma 0.5 --rho 0.01 --epsilon-measure 1e-6 --delta 0.001
+  racecars theory --eta 1e-26 --kappa 45                the theorem, with an eta that geometry allows
+  racecars theory --simulate --out figures              where the printed theorem is false
+  racecars theory --tau sphere                          how often the assumption fails
   racecars theory --measure shifted-ackley --dim 5 --out measured";
 
 #[derive(Serialize)]
@@ -91,14 +147,20 @@ struct BoundsReport {
     delta: f64,
     budget: u64,
     target_log10: f64,
-    shrinks_allowed: f64,
-    /// Add this to the proved failure if nothing is assumed after these shrinks.
-    exhausted_failure: f64,
+    /// The number of shrinks up to which the theorem assumes eta.
+    kappa: u64,
+    /// The greatest kappa that volumes allow.
+    kappa_by_volume: u64,
+    /// The greatest kappa that geometry allows, if the target is Sphere's.
+    kappa_by_geometry: Option<u64>,
     printed_mean_holds: bool,
     printed_mean_least_rho: f64,
     uniform: Bound,
     sracos: Bound,
     race_cars: Vec<VersionRow>,
+    theorem: TheoremRow,
+    /// What every algorithm needs that only ranks values among r stored ones.
+    lower_bound: u64,
     /// The printed formula, which has T on its right side, at T = budget.
     printed_at_budget: Bound,
 }
@@ -109,6 +171,18 @@ struct VersionRow {
     #[serde(flatten)]
     bound: Bound,
     speedup_log10: f64,
+}
+
+#[derive(Serialize)]
+struct TheoremRow {
+    /// T with Phi <= delta, and F at the budget.
+    #[serde(flatten)]
+    bound: Bound,
+    speedup_log10: f64,
+    /// X: the probability that the shrinks run out before a hit.
+    added_failure: f64,
+    /// T with F <= delta.
+    in_all: Bound,
 }
 
 /// A bound: the number of queries, and the bound on the probability of failure within the budget.
@@ -138,14 +212,28 @@ impl TheoryCommand {
         if let Some(problem) = &self.measure {
             return self.measuring.run(problem, &self);
         }
+        if let Some(problem) = &self.tau {
+            return tau::run(problem, &self);
+        }
+        match (self.simulate, self.geometry, self.corollary) {
+            (true, ..) => return simulate::run(&self),
+            (_, true, _) => return geometry::run(&self),
+            (.., true) => return corollary::run(&self),
+            _ => {}
+        }
         let bounds = Bounds::new(self.setting()?)?;
-        let report = self.report(&bounds);
+        let report = self.report(&bounds, &bounds.theorem(self.kappa)?);
         if self.json {
             print_json(&report)?;
         } else {
             show(&report)?;
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// The radius of Sphere's target in units of the domain's width; `None` if the target is another.
+    fn radius(&self) -> Option<f64> {
+        self.epsilon_measure.is_none().then(|| RADIUS * self.epsilon.unwrap_or(1.0).sqrt())
     }
 
     fn setting(&self) -> anyhow::Result<BoundSetting> {
@@ -175,7 +263,17 @@ impl TheoryCommand {
         })
     }
 
-    fn report(&self, bounds: &Bounds) -> BoundsReport {
+    /// The logarithm of a number of targets of this size that fit into the space without meeting: balls for
+    /// Sphere, cubes otherwise.
+    fn ln_disjoint(&self, setting: &BoundSetting) -> f64 {
+        let n = setting.dimension as f64;
+        match self.radius() {
+            Some(radius) => lower::ln_disjoint_balls(setting.dimension, radius),
+            None => n * ((-setting.ln_target / n).exp() + 1e-9).floor().ln(),
+        }
+    }
+
+    fn report(&self, bounds: &Bounds, theorem: &Theorem) -> BoundsReport {
         let setting = *bounds.setting();
         let BoundSetting { eta, p, lambda, gamma, rho, dimension, training_size, delta, .. } =
             setting;
@@ -200,13 +298,21 @@ impl TheoryCommand {
             delta,
             budget,
             target_log10: setting.ln_target / std::f64::consts::LN_10,
-            shrinks_allowed: bounds.shrinks_allowed(),
-            exhausted_failure: bounds.exhausted_failure(),
+            kappa: theorem.kappa(),
+            kappa_by_volume: bounds.kappa(),
+            kappa_by_geometry: self.radius().and_then(|radius| shape::kappa(&setting, radius)),
             printed_mean_holds: region::printed_mean_holds(gamma, rho, dimension),
             printed_mean_least_rho: region::least_rho(gamma, dimension),
             uniform: Bound::new(bounds.uniform(), None),
             sracos: Bound::new(sracos, Some(bounds.sracos_failure(budget))),
             race_cars: Version::ALL.map(row).into(),
+            theorem: TheoremRow {
+                bound: Bound::new(theorem.queries_held(), Some(theorem.failure(budget))),
+                speedup_log10: sracos.log10() - theorem.queries_held().log10(),
+                added_failure: theorem.exhausted(),
+                in_all: Bound::new(theorem.queries(), None),
+            },
+            lower_bound: lower::least_queries(training_size, self.ln_disjoint(&setting), delta),
             printed_at_budget: Bound::new(bounds.printed_formula(budget), None),
         }
     }
@@ -216,17 +322,25 @@ fn show(report: &BoundsReport) -> anyhow::Result<()> {
     let BoundsReport { eta, p, lambda, gamma, rho, dim, training_size: r, delta, budget, .. } =
         report;
     print(format!(
-        "n = {dim}, gamma = {gamma}, rho = {rho}, lambda = {lambda}, eta = {eta}, p = {p}, r = {r}, \
+        "n = {dim}, gamma = {gamma}, rho = {rho}, lambda = {lambda}, eta = {eta:?}, p = {p}, r = {r}, \
          delta = {delta}\ntarget: {} of the space\n",
         Queries::power_of_ten(report.target_log10)
     ))?;
     let failure = format!("failure at T = {budget}");
-    let mut table = table(&["bound", "queries", "speed-up", &failure], 1);
+    let headings = ["bound", "T, half 1 only", "added failure", "speed-up", &failure];
+    let mut table = table(&headings, 1);
     let cell = |bound: &Bound| bound.failure_at_budget.map_or(String::new(), probability);
-    table.add_row(["random search", &report.uniform.queries.to_string(), "", ""]);
+    let speedup = |log10: f64| match log10 {
+        known if known.is_finite() => Queries::power_of_ten(known),
+        _ => String::new(),
+    };
+    let least = format!("at least {}", report.lower_bound);
+    table.add_row(["any algorithm that ranks", &least, "", "", ""]);
+    table.add_row(["random search", &report.uniform.queries.to_string(), "", "", ""]);
     table.add_row([
         "SRACOS, Theorem 2",
         &report.sracos.queries.to_string(),
+        "",
         "",
         &cell(&report.sracos),
     ]);
@@ -234,29 +348,49 @@ fn show(report: &BoundsReport) -> anyhow::Result<()> {
         "RACE-CARS, Theorem 3 as printed",
         "  with the geometric sum",
         "  and the region's mean measure",
-        "  and the mean taken last: proved",
     ];
     for (name, row) in names.into_iter().zip(&report.race_cars) {
-        let speedup = match row.speedup_log10 {
-            known if known.is_finite() => Queries::power_of_ten(known),
-            _ => String::new(),
-        };
-        table.add_row([name, &row.bound.queries.to_string(), &speedup, &cell(&row.bound)]);
+        let queries = row.bound.queries.to_string();
+        table.add_row([
+            name,
+            &queries,
+            "not proved",
+            &speedup(row.speedup_log10),
+            &cell(&row.bound),
+        ]);
     }
+    let theorem = &report.theorem;
+    let name = match report.kappa {
+        u64::MAX => "RACE-CARS, proved".to_string(),
+        kappa => format!("RACE-CARS, proved, kappa = {kappa}"),
+    };
+    table.add_row([
+        name,
+        theorem.bound.queries.to_string(),
+        probability(theorem.added_failure),
+        speedup(theorem.speedup_log10),
+        cell(&theorem.bound),
+    ]);
     print(table)?;
+    let in_all = match theorem.in_all.queries {
+        Queries::Never => "no T does so with probability at most delta".to_string(),
+        queries => format!("T = {queries} does so with probability at most delta"),
+    };
     print(format!(
-        "\nAs printed the bound has T on either side: at T = {budget} it reads max{{{}, T}}.\n\
-         The rows are the least T that satisfy it.",
+        "\nProved: T queries all miss with probability at most delta + the added failure; {in_all}.\n\
+         Theorem 3 has T on either side: at T = {budget} it reads max{{{}, T}}; its rows are the least T that \
+         satisfy it.",
         report.printed_at_budget.queries
     ))?;
-    if *rho > 0.0 && report.shrinks_allowed.is_finite() {
+    if *rho > 0.0 && report.kappa < u64::MAX {
+        let allowed = match report.kappa_by_geometry {
+            Some(kappa) => format!("volumes allow {}, geometry {kappa}", report.kappa_by_volume),
+            None => format!("volumes allow {}", report.kappa_by_volume),
+        };
         print(format!(
-            "That hypotheses hold the share eta of the target allows at most {:.1} shrinks, on average \
-             {} steps.\nAfter that the bounds count on hypotheses within the target. With nothing assumed \
-             there,\n{} is to be added to the failure of the last row.",
-            report.shrinks_allowed,
-            short((report.shrinks_allowed / rho).ceil()),
-            probability(report.exhausted_failure)
+            "eta is assumed up to {} shrinks, on average {} steps; {allowed}.",
+            report.kappa,
+            short((report.kappa as f64 / rho).ceil()),
         ))?;
     }
     let least = report.printed_mean_least_rho;
@@ -272,6 +406,16 @@ fn show(report: &BoundsReport) -> anyhow::Result<()> {
             short(least)
         ))
     }
+}
+
+/// Writes a figure, and gives its path.
+fn figure_file(directory: &Path, name: &str, figure: &Svg) -> anyhow::Result<PathBuf> {
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make the directory {}", directory.display()))?;
+    let file = directory.join(format!("{name}.svg"));
+    std::fs::write(&file, figure.to_file())
+        .with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(file)
 }
 
 fn probability(p: f64) -> String {

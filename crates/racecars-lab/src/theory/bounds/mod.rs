@@ -10,28 +10,36 @@
 //! nothing until it is solved for T.
 //!
 //! - [`BoundSetting`]: the quantities that the bounds are stated in
-//! - [`Bounds`]: the bounds, in [`Version`]s
+//! - [`Bounds`]: the bounds of Theorem 2 and, in [`Version`]s, of Theorem 3
+//! - [`Theorem`]: Theorem 3 with an assumption that can hold, and with a proof
+//! - [`Corollary`]: its closed form for gamma and rho that suit it
+//! - [`geometry`]: which eta and kappa are possible for Sphere's target
+//! - [`lower`]: how many queries any algorithm needs that only ranks values
 //! - [`region`]: the region's mean measure, and the sufficient condition on gamma and rho
 
 mod chain;
+mod corollary;
+pub mod geometry;
 mod logs;
+pub mod lower;
 mod queries;
 pub mod region;
 mod setting;
 #[cfg(test)]
 mod tests;
+mod theorem;
 
+pub use corollary::{Corollary, one_shrink};
 pub use queries::Queries;
 pub use setting::{BoundSetting, ln_ball};
+pub use theorem::Theorem;
 
 use super::TheoryError;
-use chain::Chain;
 use queries::MAX_EXACT;
 
-/// The maximum number of factors in the product of [`Bounds::exhausted_failure`].
-const MAX_FACTORS: f64 = 1e6;
-
-/// The versions of Theorem 3, each with one more mistake of its proof corrected.
+/// The versions of Theorem 3 that are not theorems: as printed, and with mistakes of its proof corrected. All put
+/// the mean over the shrinks into the exponent, which gives less than the mean of the exponentials (Jensen's
+/// inequality): the runs that fail are those that happen not to shrink for long. [`Theorem`] does not.
 ///
 /// With j = t - r, the proof claims that step t draws from a hypothesis of mean measure at most q^-j,
 /// q = gamma^-rho, and so hits with probability at least lambda eta q^j |Omega_eps| +
@@ -47,21 +55,11 @@ pub enum Version {
     /// [`region`]. The measure is also at most p, and no probability is above 1, so a step
     /// counts lambda min(1, eta |Omega_eps| max(1/p, Q^j)).
     Mean,
-    /// In addition, with the mean taken outside of the exponential. The numbers of shrinks K_j are random.
-    /// Given all of them, a run misses with probability at most exp(-sum of h(K_j)), where
-    /// h(K) = lambda min(1, eta |Omega_eps| / min(p, gamma^(n K))) + (1 - lambda) |Omega_eps|. So runs miss
-    /// with probability at most the mean of that. The proof puts the mean into the exponent, which gives
-    /// less (Jensen's inequality): the runs that fail are those that happen not to shrink for long.
-    ///
-    /// This version is a theorem, and it is computed exactly wherever that is feasible. It assumes that a
-    /// hypothesis holds the share eta of the target or, once the region is too small for that, lies in the
-    /// target. [`Bounds::exhausted_failure`] is the price of assuming nothing from there on.
-    Proved,
 }
 
 impl Version {
-    /// All, from the printed one to the proved one.
-    pub const ALL: [Version; 4] = [Version::Printed, Version::Sum, Version::Mean, Version::Proved];
+    /// All, from the printed one on.
+    pub const ALL: [Version; 3] = [Version::Printed, Version::Sum, Version::Mean];
 
     /// The name of the version.
     pub fn name(self) -> &'static str {
@@ -69,7 +67,6 @@ impl Version {
             Version::Printed => "printed",
             Version::Sum => "sum",
             Version::Mean => "mean",
-            Version::Proved => "proved",
         }
     }
 }
@@ -104,12 +101,9 @@ impl Bounds {
         Queries::least(|_, ln_queries| ln_queries + ln_target >= self.need().ln())
     }
 
-    /// Theorem 3: an upper bound on the queries of RACE-CARS.
+    /// Theorem 3 in a version that is not proved: the queries of RACE-CARS that are claimed to suffice.
     pub fn race_cars(&self, version: Version) -> Queries {
-        match version {
-            Version::Proved => self.proved(),
-            _ => self.queries(|steps, ln_steps| self.ln_hits(version, steps, ln_steps)),
-        }
+        self.queries(|steps, ln_steps| self.ln_hits(version, steps, ln_steps))
     }
 
     /// The formula of Theorem 3 as it stands, at a budget T: the first part of its maximum with T,
@@ -135,54 +129,9 @@ impl Bounds {
         self.failure(budget, |_, ln_steps| self.ln_steady(self.setting.p, ln_steps))
     }
 
-    /// A bound on the probability that RACE-CARS with this budget finds no point of the target. Only
-    /// [`Version::Proved`] is certain to be a bound.
+    /// The probability that RACE-CARS with this budget finds no point of the target, as this version claims.
     pub fn race_cars_failure(&self, version: Version, budget: u64) -> f64 {
-        if version != Version::Proved {
-            return self.failure(budget, |n, ln_n| self.ln_hits(version, n, ln_n));
-        }
-        let steps = budget.saturating_sub(self.setting.training_size);
-        match Chain::new(&self.setting, steps as f64) {
-            Some(chain) if steps > 0 => {
-                let start = -(self.setting.training_size as f64) * self.setting.ln_target.exp();
-                start.exp() * chain.failure(steps)
-            }
-            // Not shrinking at all is worse, and its failure is known.
-            _ => self.sracos_failure(budget),
-        }
-    }
-
-    /// The number of shrinks K that the assumption of Theorem 3 allows: a region that holds the share eta
-    /// of the target is at least that large, gamma^(n K) >= eta |Omega_eps|.
-    pub fn shrinks_allowed(&self) -> f64 {
-        let BoundSetting { eta, gamma, dimension, ln_target, .. } = self.setting;
-        (eta.ln() + ln_target) / (dimension as f64 * gamma.ln())
-    }
-
-    /// A bound on the probability that a run has used up the [`Bounds::shrinks_allowed`] without finding a
-    /// point of the target. If nothing is assumed about hypotheses from there on, add this to the failure
-    /// of [`Version::Proved`].
-    ///
-    /// In each step, a run that has shrunk k times first shrinks with probability rho, and then hits with
-    /// probability h(k). So it leaves k without a hit with probability rho / (1 - (1 - rho) (1 - h(k))),
-    /// times 1 - h(k) for the draw of the step that reached k, if k > 0.
-    pub fn exhausted_failure(&self) -> f64 {
-        let BoundSetting { rho, ln_target, training_size, .. } = self.setting;
-        let allowed = self.shrinks_allowed();
-        if rho == 0.0 || !allowed.is_finite() {
-            return 0.0;
-        }
-        let last = allowed.floor();
-        let ln_factor = |before_last: u64| {
-            let k = last - before_last as f64;
-            let hits = self.setting.hits_after(k);
-            let arriving = if k > 0.0 { 1.0 - hits } else { 1.0 };
-            // 1 - (1 - rho) (1 - h), without cancellation for small h.
-            (rho * arriving / (rho + (1.0 - rho) * hits)).ln()
-        };
-        // If there are too many factors, the first are left out, which makes the product larger.
-        let ln_failure: f64 = (0..=last.min(MAX_FACTORS) as u64).map(ln_factor).sum();
-        (ln_failure - training_size as f64 * ln_target.exp()).exp()
+        self.failure(budget, |steps, ln_steps| self.ln_hits(version, steps, ln_steps))
     }
 
     /// The least T such that the initial draws and the expected hits of T - r steps, `ln_hits`, suffice.
@@ -220,13 +169,13 @@ impl Bounds {
         ln_steps + ln_target + (lambda * eta / p + 1.0 - lambda).ln()
     }
 
-    /// The logarithm of the expected hits of `steps` steps, by a version of Theorem 3 before the proved one.
+    /// The logarithm of the expected hits of `steps` steps, by a version of Theorem 3.
     fn ln_hits(&self, version: Version, steps: f64, ln_steps: f64) -> f64 {
         let BoundSetting { eta, p, lambda, gamma, rho, dimension, ln_target, .. } = self.setting;
         let (ln_q, p) = match version {
             // The printed theorem has no p.
             Version::Printed | Version::Sum => (region::ln_decay_printed(gamma, rho), 1.0),
-            Version::Mean | Version::Proved => (region::ln_decay(gamma, rho, dimension), p),
+            Version::Mean => (region::ln_decay(gamma, rho, dimension), p),
         };
         if ln_q == 0.0 || lambda * eta == 0.0 {
             return self.ln_steady(p, ln_steps);
@@ -240,7 +189,7 @@ impl Bounds {
             }
             Version::Sum => ln_held + logs::geometric(ln_q, 0.0, steps),
             // While Q^j <= 1/p; then while Q^j <= 1 / (eta |Omega_eps|); then every draw hits.
-            Version::Mean | Version::Proved => {
+            Version::Mean => {
                 let first = (-p.ln() / ln_q).floor();
                 let second = (-ln_held / ln_q).floor();
                 let steady = ln_held - p.ln() + steps.min(first).ln();
@@ -250,58 +199,5 @@ impl Bounds {
             }
         };
         logs::add(lambda.ln() + drawn, explored)
-    }
-
-    /// The least T for which the mean over the shrinks is at most delta.
-    fn proved(&self) -> Queries {
-        let left = self.left();
-        if left <= 0.0 {
-            return self.uniform();
-        }
-        let r = self.setting.training_size;
-        let steady = self.queries(|_, ln_steps| self.ln_steady(self.setting.p, ln_steps));
-        let known = match self.markov() {
-            shorter if shorter < steady => shorter,
-            _ => steady,
-        };
-        let steps = match known {
-            Queries::Count(count) => count.saturating_sub(r) as f64,
-            large => large.ln().exp(),
-        };
-        let exact = Chain::new(&self.setting, steps)
-            .and_then(|chain| chain.least_steps((-left).exp()))
-            .map(|steps| steps.plus(r));
-        match exact {
-            Some(exact) if exact < known => exact,
-            _ => known,
-        }
-    }
-
-    /// A closed form above the proved bound. By Markov's inequality the region is still
-    /// larger than x after s steps with probability at most Q^-s / x; if it is not, N - s steps more
-    /// miss with probability at most exp(-(N - s) lambda eta |Omega_eps| / x), x >= eta |Omega_eps|. Let
-    /// each be delta / 2, and choose the x for which N is least:
-    ///
-    /// T <= r + (ln(2 / (delta x)) + 1) / ln Q + 2, x = lambda eta |Omega_eps| / (ln Q ln(2/delta)),
-    ///
-    /// unless that x is below eta |Omega_eps|, which then takes its place.
-    pub fn markov(&self) -> Queries {
-        let BoundSetting { eta, lambda, gamma, rho, dimension, ln_target, delta, .. } =
-            self.setting;
-        let ln_q = region::ln_decay(gamma, rho, dimension);
-        if ln_q == 0.0 || lambda * eta == 0.0 {
-            return Queries::Never;
-        }
-        let ln_held = eta.ln() + ln_target;
-        let need = (2.0 / delta).ln();
-        let ln_x = (lambda.ln() + ln_held - ln_q.ln() - need.ln()).clamp(ln_held, 0.0);
-        let shrinking = ((need - ln_x) / ln_q).ceil();
-        let ln_hitting = need.ln() + ln_x - lambda.ln() - ln_held;
-        let steps = shrinking + ln_hitting.exp().ceil();
-        if steps < MAX_EXACT as f64 {
-            Queries::Count(self.setting.training_size + steps as u64)
-        } else {
-            Queries::Log(logs::add(shrinking.ln(), ln_hitting))
-        }
     }
 }

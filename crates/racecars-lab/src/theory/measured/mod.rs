@@ -6,8 +6,10 @@
 //!
 //! - [`target`]: how points of Omega_eps are drawn, and where that is unreliable
 //! - [`figure`]: the measured run as a figure
+//! - [`good_event`]: many runs, and how often the theorem's assumption fails before the first hit
 
 pub mod figure;
+pub mod good_event;
 pub mod target;
 
 use super::TheoryError;

@@ -16,6 +16,8 @@ use racecars_problems::Problem;
 const BOX_STEPS: usize = 4096;
 /// The maximum number of draws.
 const MAX_DRAWS: u64 = 20_000_000;
+/// The maximum number of shrinks of the interval on a line of the walk; the present point is kept after that.
+const MAX_SHRINKS: usize = 200;
 /// The maximum number of draws without a single hit.
 const MAX_MISSES: u64 = 1_000_000;
 
@@ -66,6 +68,57 @@ impl Target {
         Target { frame, is_framed, points, draws, ln_measure }
     }
 
+    /// The part of the target around the minimizer, for dimensions in which rejection is hopeless: points of a
+    /// random walk in it. Each move is along a random direction, to a uniform point of the line within the
+    /// target, found by shrinking an interval towards the present point (as in slice sampling, Neal 2003), which
+    /// leaves the uniform distribution as it is. Parts of the target that lie apart are hardly ever reached.
+    pub fn walked(problem: &Problem, epsilon: f64, samples: usize, random: &mut Random) -> Target {
+        let space = problem.space();
+        let frame: Vec<Interval> = (0..space.dimension()).map(|i| extent(space, i)).collect();
+        let mut at = problem.minimizer();
+        let (mut direction, mut next) = (vec![0.0; at.len()], at.clone());
+        let (mut points, mut draws) = (Vec::new(), 0);
+        for sample in 0..=samples {
+            // The first moves lead away from the minimizer and are not kept.
+            let moves = if sample == 0 { 20 * at.len() } else { 2 * at.len() };
+            for _ in 0..moves {
+                random.fill_normal(&mut direction);
+                // The part of the line that lies in the domain.
+                let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
+                for ((x, step), part) in at.iter().zip(&direction).zip(&frame) {
+                    let (a, b) = ((part.low - x) / step, (part.high - x) / step);
+                    (low, high) = (low.max(a.min(b)), high.min(a.max(b)));
+                }
+                for _ in 0..MAX_SHRINKS {
+                    let along = random.between(low, high);
+                    for ((next, x), step) in next.iter_mut().zip(&at).zip(&direction) {
+                        *next = x + along * step;
+                    }
+                    draws += 1;
+                    if problem.value_at(&next) - problem.optimum() <= epsilon {
+                        std::mem::swap(&mut at, &mut next);
+                        break;
+                    }
+                    if along < 0.0 { low = along } else { high = along }
+                }
+            }
+            if sample > 0 {
+                points.extend_from_slice(&at);
+            }
+        }
+        Target { frame, is_framed: false, points, draws, ln_measure: None }
+    }
+
+    /// The share of the first `count` points that a box holds; `None` if there are none.
+    pub fn share_of_first(&self, count: usize, part: &[Interval]) -> Option<f64> {
+        let count = count.min(self.len());
+        let points = self.points.chunks_exact(self.frame.len()).take(count);
+        let is_inside = |point: &&[f64]| {
+            point.iter().zip(part).all(|(x, part)| part.low <= *x && *x <= part.high)
+        };
+        (count > 0).then(|| points.filter(is_inside).count() as f64 / count as f64)
+    }
+
     /// The number of points.
     pub fn len(&self) -> usize {
         self.points.len() / self.frame.len()
@@ -78,12 +131,7 @@ impl Target {
 
     /// The share of the target that a box holds; `None` if no draw hit the target.
     pub fn share_in(&self, part: &[Interval]) -> Option<f64> {
-        let points = self.points.chunks_exact(self.frame.len());
-        let is_inside = |point: &&[f64]| {
-            point.iter().zip(part).all(|(x, part)| part.low <= *x && *x <= part.high)
-        };
-        let count = self.len();
-        (count > 0).then(|| points.filter(is_inside).count() as f64 / count as f64)
+        self.share_of_first(self.len(), part)
     }
 
     /// The target's reach from the minimizer in each coordinate: that of the box or, if there is none,
@@ -170,6 +218,23 @@ mod tests {
             half[2].high = minimizer[2];
             assert!((target.share_in(&half).unwrap() - 0.5).abs() < 0.04);
         }
+    }
+
+    #[test]
+    fn a_walk_in_a_ball_has_the_shares_of_the_ball() {
+        use crate::theory::bounds::geometry::ln_share_of_ball;
+        let problem = Problem::named("sphere", 20, 1).unwrap();
+        let target = Target::walked(&problem, 1.0, 2000, &mut Random::new(2));
+        assert_eq!(target.len(), 2000);
+        let cube: Vec<Interval> = (problem.minimizer().iter())
+            .map(|x| Interval { low: x - 0.4, high: x + 0.4 })
+            .collect();
+        let (found, exact) = (target.share_in(&cube).unwrap(), ln_share_of_ball(20, 0.4).exp());
+        // 2000 points, which are not quite independent.
+        assert!((found - exact).abs() < 0.05, "{found} {exact}");
+        let mut half = target.frame.clone();
+        half[7].high = problem.minimizer()[7];
+        assert!((target.share_in(&half).unwrap() - 0.5).abs() < 0.05);
     }
 
     #[test]
