@@ -19,6 +19,9 @@ type Entry<'py> = (
     Vec<Py<PyAny>>,
 );
 
+/// What pickle keeps of a space: the core's space as JSON, the objects of its choices, whether points are dicts.
+type Parts = (String, Vec<Vec<Py<PyAny>>>, bool);
+
 #[pyclass(frozen, module = "racecars._core")]
 pub(crate) struct Space {
     pub(crate) core: racecars::Space,
@@ -93,6 +96,34 @@ impl Space {
 
     fn __eq__(&self, other: &Space) -> bool {
         self.core == other.core
+    }
+
+    /// The space of these parts, which pickle keeps.
+    #[staticmethod]
+    fn from_parts(
+        py: Python<'_>,
+        json: &str,
+        objects: Vec<Vec<Py<PyAny>>>,
+        is_by_name: bool,
+    ) -> PyResult<Self> {
+        let core: racecars::Space =
+            serde_json::from_str(json).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        // The objects of an entry are those of its choices, or there are none.
+        let counts = core.entries().iter().map(|entry| match entry.domain() {
+            Domain::Levels(values) | Domain::Categorical(values) => values.len(),
+            _ => 0,
+        });
+        if !counts.eq(objects.iter().map(Vec::len)) {
+            return Err(PyValueError::new_err("the space has not one object per choice"));
+        }
+        Ok(Space::with_objects(py, core, objects, is_by_name))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Parts)> {
+        let of = |entry: &Vec<Py<PyAny>>| entry.iter().map(|object| object.clone_ref(py)).collect();
+        let objects = self.objects.iter().map(of).collect();
+        let make = py.get_type::<Space>().getattr("from_parts")?;
+        Ok((make, (self.to_json()?, objects, self.is_by_name)))
     }
 }
 

@@ -387,7 +387,9 @@ pub struct Rank {
     amount: f64,
 }
 
+/// As wide as the amount, since padding would be copied wherever a sample moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[repr(u64)]
 enum Class {
     Feasible,
     Infeasible,

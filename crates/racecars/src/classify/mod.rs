@@ -104,6 +104,7 @@ impl Classifier {
     /// Writes to `point` a sample from a box learned around x+ and projected on `region`
     /// (Algorithm 4, `Train`, `Proj` and `Sample`): a copy of x+ in which the `uncertain` coordinates
     /// are redrawn. Returns the point's key.
+    #[inline]
     pub(crate) fn draw(
         &mut self,
         examples: Examples<'_>,
@@ -289,6 +290,7 @@ impl Classifier {
 
     /// Redraws the uncertain coordinates of `point` from the learned box and the region. `point` is a
     /// copy of x+, and `key` is its key. Returns the new key.
+    #[inline]
     fn redraw(
         &self,
         space: &Space,

@@ -3,7 +3,10 @@
 //! - [`racos`]: RACOS, SRACOS and RACE-CARS, which share one state machine
 //! - [`cma_es`]: CMA-ES and its separable variant, with restarts
 //! - [`differential_evolution`]: best/1/bin, rand/1/bin and L-SHADE
+//! - [`gaussian_process`]: a trust-region Gaussian process, for few and expensive evaluations
+//! - [`quasi_newton`]: L-BFGS on difference quotients
 //! - [`zo_adam`]: gradient descent on estimated gradients
+//! - [`quadratic`]: quadratic models in a trust region
 //! - [`quasi_random`]: a scrambled Halton sequence
 //! - [`random_search`]: uniform sampling
 //! - [`embedding`]: a search of random subspaces by any other algorithm
@@ -17,9 +20,12 @@
 pub mod cma_es;
 pub mod differential_evolution;
 pub mod embedding;
+pub mod gaussian_process;
 pub(crate) mod incumbent;
 pub(crate) mod ledger;
 pub(crate) mod nested;
+pub mod quadratic;
+pub mod quasi_newton;
 pub mod quasi_random;
 pub mod racos;
 pub mod random_search;
@@ -27,6 +33,7 @@ mod registry;
 pub(crate) mod saved;
 pub(crate) mod settings;
 pub(crate) mod shell;
+mod unit_box;
 pub mod zo_adam;
 
 pub use registry::Algorithm;
@@ -237,6 +244,9 @@ pub trait Optimizer: sealed::Sealed + std::fmt::Debug + Send {
 
     /// The report of a portfolio of algorithms; `None` for a single algorithm.
     fn portfolio(&self) -> Option<Portfolio>;
+
+    /// The number of times that the algorithm restarted after it had converged or stalled.
+    fn restarts(&self) -> u64;
 
     /// Marks points as proposed by their keys, so that they are not proposed again.
     #[doc(hidden)]

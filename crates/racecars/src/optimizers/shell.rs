@@ -78,6 +78,12 @@ pub(crate) trait Search: fmt::Debug + Send + Serialize + DeserializeOwned {
         Some(false)
     }
 
+    /// The number of runs that ended by convergence, stagnation or failures, each followed by a restart.
+    /// Portfolios take it as the end of what the algorithm can do from where it started.
+    fn restarts(&self) -> u64 {
+        0
+    }
+
     fn portfolio(&self) -> Option<Portfolio> {
         None
     }
@@ -293,8 +299,9 @@ impl<S: Search> Optimizer for Shell<S> {
         Some(candidate)
     }
 
-    fn tell_rank(&mut self, candidate: Candidate, rank: Rank) -> Result<()> {
-        let (sample, asked) = self.ledger.settle(&self.space, candidate, rank)?;
+    fn tell_rank(&mut self, mut candidate: Candidate, rank: Rank) -> Result<()> {
+        let asked = self.ledger.settle(&self.space, &mut candidate)?;
+        let sample = Sample { point: candidate.point, rank, key: candidate.key };
         let is_best = !S::KEEPS_BEST && self.best.is_beaten_by(rank);
         if is_best {
             self.best.replace(&sample.point, rank, sample.key);
@@ -347,6 +354,10 @@ impl<S: Search> Optimizer for Shell<S> {
 
     fn is_noisy(&self) -> Option<bool> {
         self.search.is_noisy()
+    }
+
+    fn restarts(&self) -> u64 {
+        self.search.restarts()
     }
 
     fn portfolio(&self) -> Option<Portfolio> {

@@ -121,7 +121,7 @@ pub(crate) struct Team {
     best: Incumbent,
     /// Present if the objective is noisy.
     referee: Option<Referee>,
-    /// Points told before a member was active. The first member starts with them.
+    /// Points told before a member was active. Members that look for a start of their own begin with them.
     early: Vec<EarlyPoint>,
     /// Whether known points were told.
     has_known: bool,
@@ -164,9 +164,15 @@ impl Team {
     /// Activates a member, and records its range of evaluations.
     fn activate(&mut self, place: usize, asked: u64, until: u64) {
         debug_assert!(place < self.members.len(), "only a member can be active");
+        self.activated.retain(|&other| other != place);
         self.activated.push(place);
         let name = self.member(place).name();
         self.note(asked, format!("evaluations {} to {until}: {name}", asked + 1));
+    }
+
+    /// The best value that a member found itself.
+    fn own_best(&self, place: usize) -> Option<f64> {
+        self.members[place].account.best
     }
 
     /// Records a decision after `asked` points.
@@ -176,7 +182,9 @@ impl Team {
 
     /// Tells a member all points told before a member was active.
     fn tell_early(&mut self, place: usize) -> Result<()> {
-        for EarlyPoint { point, rank } in std::mem::take(&mut self.early) {
+        for index in 0..self.early.len() {
+            let EarlyPoint { point, rank } = &self.early[index];
+            let (point, rank) = (point.clone(), *rank);
             self.tell_known(place, point, rank)?;
         }
         Ok(())

@@ -22,6 +22,8 @@ const WINNING_ERRORS: f64 = 2.0;
 const CLEAR_ERRORS: f64 = 3.0;
 /// Evaluations per coordinate during which every better value becomes the incumbent.
 const EARLY_PER_COORDINATE: u64 = 30;
+/// But at most this part of the budget.
+const BUDGET_PER_EARLY: u64 = 4;
 /// The last evaluations are of the incumbent, and only they make up its value: even a mean of ten is
 /// biased if it was the best of many. They are a fifth of the budget, at most `MAX_REPEATS`.
 const BUDGET_PER_FINAL: u64 = 5;
@@ -147,7 +149,9 @@ impl Referee {
     /// Whether a value that is better than `best` becomes the incumbent immediately, when this many points
     /// have been asked. A single value replaces a mean only if it is clearly better.
     pub(super) fn is_clear(&self, value: f64, best: f64, asked: u64, n: usize) -> bool {
-        let is_early = asked < EARLY_PER_COORDINATE.saturating_mul(n as u64);
+        let early = EARLY_PER_COORDINATE.saturating_mul(n as u64);
+        let is_early =
+            asked < self.budget.map_or(early, |budget| early.min(budget / BUDGET_PER_EARLY));
         !self.is_final(asked)
             && (is_early && self.incumbent.count <= 1
                 || value < best - CLEAR_ERRORS * self.error(1))
@@ -198,10 +202,11 @@ impl Referee {
         Some(Reevaluation::Challenger(challenger.number))
     }
 
-    /// The mean that is the incumbent's value: of the final evaluations, as soon as there are as many of
-    /// them as others.
+    /// The mean that is the incumbent's value: of the final evaluations, as soon as there are half as many
+    /// of them as others.
     fn mean(&self) -> FreshMean {
-        let is_final = self.final_mean.count > 0 && self.final_mean.count >= self.incumbent.count;
+        let is_final =
+            self.final_mean.count > 0 && 2 * self.final_mean.count >= self.incumbent.count;
         if is_final { self.final_mean } else { self.incumbent }
     }
 

@@ -1,13 +1,16 @@
-//! `auto`: a portfolio that surveys the objective first. The default algorithm.
+//! `auto`: a portfolio that goes by evidence. The default algorithm.
 //!
-//! A few dozen evaluations tell whether coordinates interact and whether the objective is multimodal
-//! (`survey`). The findings, the dimension and the budget determine which algorithm gets which part of
-//! the budget (`plan`): adaptive RACE-CARS if coordinates can be optimized one by one or if the budget is
-//! small, CMA-ES if they have to change together. Each starts from the best point known if that helps. At
-//! the end, parabolas along the coordinates refine the best point (`polish`).
+//! If the budget allows, a few dozen evaluations tell whether coordinates interact and whether the objective is
+//! multimodal (`survey`). If the findings say who is best, they and the budget determine which algorithm gets
+//! which part of it (`plan`): RACE-CARS if coordinates can be optimized one by one, CMA-ES if they have to
+//! change together and there are many valleys. Otherwise members compete (`contest`): the search begins at the
+//! centre, or at the points that the user gave, with a descent; RACE-CARS and CMA-ES have a heat as well, the
+//! best of them leads, and hands over when it has converged or stalled. At the end, parabolas along the
+//! coordinates refine the best point (`polish`).
 //!
-//! In spaces with discrete coordinates, RACE-CARS gets the whole budget.
+//! In spaces with discrete coordinates, RACE-CARS gets the whole budget, unless it is very small.
 
+mod contest;
 mod plan;
 mod survey;
 
@@ -17,10 +20,12 @@ use super::{Origin, PortfolioSearch, Rule, Team};
 use crate::error::Result;
 use crate::optimizers::Algorithm;
 use crate::optimizers::cma_es::CmaEs;
+use crate::optimizers::saved::ID_HEADROOM;
 use crate::optimizers::settings::{choices, settings};
 use crate::optimizers::shell::{Setup, Shell, Tools};
 use crate::random::Random;
 use crate::space::Space;
+use contest::Contest;
 use plan::{Leg, Role};
 use serde::{Deserialize, Serialize};
 use survey::Survey;
@@ -78,21 +83,37 @@ pub enum Noise {
 
 choices!(Noise { Detect => "detect", Yes => "yes", No => "no" });
 
+/// Up to this dimension and budget, the surrogate of CMA-ES is worth its milliseconds.
+const SURROGATE_MAX: [(usize, u64); 2] = [(10, 20_000), (24, 3_000)];
+
+/// Other candidates that may be told before a probe that is out counts as lost.
+const MAX_NOISE_CHECK_WAIT: u64 = 30;
+
 /// The rule of `auto`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AutoRule {
     seed: u64,
     noise: Noise,
     budget: Option<u64>,
+    /// The number of evaluations planned for: the budget, or without one a number that doubles.
+    horizon: u64,
     survey: Option<Survey>,
-    /// Empty until the survey is complete.
+    /// Empty until the survey is complete. In a contest, the next leg is added when the last one ends.
     legs: Vec<Leg>,
     /// The index of the current leg.
     leg: usize,
+    is_contest: bool,
     /// Whether CMA-ES learns the full covariance matrix.
     is_full: bool,
-    /// The index of RACE-CARS in the team.
-    race_cars: Option<usize>,
+    /// The latest member of each role.
+    members: Vec<(Role, usize)>,
+    /// The restarts of the current member when its leg began.
+    restarts: u64,
+    /// The best value, and the number of points asked when it last improved or a leg began.
+    best: Option<f64>,
+    improved_at: u64,
+    /// The roles that have led since the best value last improved.
+    tired: Vec<Role>,
 }
 
 impl AutoRule {
@@ -102,92 +123,138 @@ impl AutoRule {
         random: &mut Random,
     ) -> Result<PortfolioSearch<AutoRule>> {
         let Setup { space, budget, seed } = setup;
-        let horizon = plan::horizon(budget, space.dimension());
-        let coordinates =
-            plan::surveyed_coordinates(horizon, space.dimension()).filter(|_| !space.can_repeat());
-        let survey = coordinates.map(|coordinates| Survey::new(coordinates, random.bits()));
+        let n = space.dimension();
+        let horizon = plan::horizon(budget, n);
+        let survey = plan::surveyed_coordinates(horizon, n)
+            .filter(|_| !space.can_repeat())
+            .map(|coordinates| Survey::new(coordinates, random.bits()));
         let noise = settings.noise;
-        let rule = AutoRule { seed, noise, budget, survey, ..AutoRule::default() };
+        let rule = AutoRule { seed, noise, budget, horizon, survey, ..AutoRule::default() };
         Ok(PortfolioSearch::new(rule, budget))
     }
 
     /// Whether the survey is complete, or has waited long enough for lost candidates.
     fn is_surveyed(&self, told: u64) -> bool {
         let Some(survey) = &self.survey else { return true };
-        survey.is_complete() || told >= 2 * survey.len() as u64
+        let lost_after = 2 * survey.len() as u64 + MAX_NOISE_CHECK_WAIT.min(self.horizon / 4);
+        survey.is_complete() || told >= lost_after
     }
 
-    /// Makes the plan from the findings of the survey, and creates RACE-CARS, which most plans use.
+    fn contest(&self, space: &Space) -> Contest {
+        Contest { horizon: self.horizon, n: space.dimension() as u64 }
+    }
+
+    /// Makes the plan from the findings of the survey.
     fn decide(&mut self, team: &mut Team, tools: &mut Tools<'_, Origin>) -> Result<()> {
         let (space, asked) = (tools.space, tools.ledger.next_id());
-        let n = space.dimension();
-        let horizon = plan::horizon(self.budget, n);
+        let (n, horizon) = (space.dimension(), self.horizon);
         let shape = self.survey.as_ref().and_then(Survey::shape);
         let noise = self.survey.as_ref().and_then(Survey::noise);
         // What is still not known by now counts as deterministic: the repeated point failed or was lost.
         let is_noisy = self.is_noisy() == Some(true);
-        let mut plan = if space.can_repeat() {
-            plan::BudgetPlan {
-                legs: vec![Leg { role: Role::RaceCars, until: horizon }],
-                is_full: false,
-                reason: format!("some coordinates are discrete{}", plan::noise(is_noisy)),
-            }
+        let is_discrete = space.can_repeat();
+        let model = self.contest(space).model_reason(is_discrete, is_noisy);
+        let (mut legs, reason) = if let Some(reason) = model {
+            (vec![Leg::new(Role::GaussianProcess, horizon)], reason.to_string())
+        } else if is_discrete {
+            let reason = format!("some coordinates are discrete{}", plan::noise(is_noisy));
+            (vec![Leg::new(Role::RaceCars, horizon)], reason)
+        } else if is_noisy || !self.contest(space).is_open(shape) {
+            let plan = plan::plan(shape, is_noisy, horizon, n);
+            self.is_full = plan.is_full;
+            (plan.legs, plan.reason)
         } else {
-            plan::plan(shape, is_noisy, horizon, n)
+            self.is_contest = true;
+            self.is_full = true;
+            self.contest(space).opening(shape)
         };
         // Legs that would already be over are dropped.
-        plan.legs.retain(|leg| leg.until > asked);
-        if plan.legs.is_empty() {
-            plan.legs.push(Leg { role: Role::RaceCars, until: horizon.max(asked + 1) });
+        legs.retain(|leg| leg.until > asked);
+        if legs.is_empty() {
+            legs.push(Leg::new(Role::RaceCars, horizon.max(asked + 1)));
         }
-        let part = plan.legs.iter().find(|leg| leg.role == Role::RaceCars);
-        // Without a budget, RACE-CARS has none either, unless its leg is one of several.
-        let own = match (self.budget, part, plan.legs.len()) {
-            (None, _, 0 | 1) => None,
-            (_, Some(leg), _) => Some(leg.until),
-            (_, None, _) => Some(horizon),
-        };
-        let race_cars = Algorithm::race_cars().optimizer(space, own, self.seed)?;
-        let place = team.add(race_cars, false, tools);
-        team.tell_early(place)?;
         team.referee = is_noisy.then(|| Referee::new(noise, self.budget));
-        team.note(asked, plan.reason);
-        debug_assert!(plan.legs.is_sorted_by(|a, b| a.until < b.until), "legs are in order");
-        (self.race_cars, self.is_full, self.legs) = (Some(place), plan.is_full, plan.legs);
+        team.note(asked, reason);
+        debug_assert!(legs.is_sorted_by(|a, b| a.until < b.until), "legs are in order");
+        self.legs = legs;
         self.begin_leg(team, tools)
     }
 
-    /// Creates and activates the member of the current leg.
-    #[expect(clippy::expect_used, reason = "see the message")]
+    fn place_of(&self, role: Role) -> Option<usize> {
+        self.members.iter().find(|member| member.0 == role).map(|member| member.1)
+    }
+
+    /// Activates the member of the current leg, and creates it unless it can go on from where it was.
     fn begin_leg(&mut self, team: &mut Team, tools: &mut Tools<'_, Origin>) -> Result<()> {
-        let (space, asked) = (tools.space, tools.ledger.next_id());
-        let Leg { role, until } = self.legs[self.leg];
+        let asked = tools.ledger.next_id();
+        let Leg { role, until, hands_over } = self.legs[self.leg];
+        // RACE-CARS plans with its budget, and a polish with the step, so that they begin anew.
+        let goes_on = match role {
+            Role::RaceCars | Role::Polish => None,
+            role => self.place_of(role),
+        };
+        let place = match goes_on {
+            Some(place) => place,
+            None => {
+                let place = self.create(role, until.saturating_sub(asked).max(1), team, tools)?;
+                self.members.retain(|member| member.0 != role);
+                self.members.push((role, place));
+                place
+            }
+        };
+        self.restarts = team.member(place).restarts();
+        self.improved_at = asked;
+        if hands_over {
+            self.tired.push(role);
+        }
+        team.activate(place, asked, until);
+        Ok(())
+    }
+
+    /// Creates a member for this many evaluations. Members of a contest start on their own, so that their
+    /// values can be compared; later ones start from the best point known.
+    fn create(
+        &mut self,
+        role: Role,
+        evaluations: u64,
+        team: &mut Team,
+        tools: &mut Tools<'_, Origin>,
+    ) -> Result<usize> {
+        let (space, n) = (tools.space, tools.space.dimension());
+        let is_first = self.leg == 0;
+        let is_heat = self.is_contest && !self.legs[self.leg].hands_over;
         let was_active = |role: Role| self.legs[..self.leg].iter().any(|leg| leg.role == role);
-        // The region is only meaningful if RACE-CARS was active.
-        let race_cars = self.race_cars.filter(|_| was_active(Role::RaceCars));
-        let region = race_cars.and_then(|place| team.member(place).region());
-        let share = region.map(|region| region.share);
-        let place = match role {
-            Role::RaceCars => self.race_cars.expect("RACE-CARS is created with the plan"),
+        let share = self
+            .place_of(Role::RaceCars)
+            .filter(|_| was_active(Role::RaceCars))
+            .and_then(|place| team.member(place).region())
+            .map(|region| region.share);
+        // Without a budget, a member that has all of it has none either.
+        let own = (self.budget.is_some() || self.legs.len() > 1 || self.is_contest)
+            .then_some(evaluations);
+        let algorithm = match role {
+            Role::RaceCars => Algorithm::race_cars(),
+            Role::Quadratic => Algorithm::quadratic(),
+            Role::QuasiNewton => Algorithm::quasi_newton(),
+            Role::LShade => Algorithm::l_shade(),
+            Role::GaussianProcess => Algorithm::gp(),
             Role::CmaEs => {
                 let sigma = match share {
-                    Some(share) if !was_active(Role::Polish) => {
+                    Some(share) if !self.is_contest && !was_active(Role::Polish) => {
                         let [least, most] = SIGMA_AFTER_RACE_CARS;
                         share.clamp(least, most)
                     }
                     _ => INITIAL_SIGMA,
                 };
-                let settings = CmaEs::default().sigma(sigma);
-                let algorithm = match self.is_full {
+                let has_surrogate = self.is_contest
+                    && SURROGATE_MAX
+                        .iter()
+                        .any(|&(most, budget)| n <= most && self.horizon <= budget);
+                let settings = CmaEs::default().sigma(sigma).surrogate(has_surrogate);
+                match self.is_full {
                     true => Algorithm::CmaEs(settings),
                     false => Algorithm::SepCmaEs(settings),
-                };
-                let cma_es = algorithm.optimizer(space, None, tools.random.bits())?;
-                let place = team.add(cma_es, false, tools);
-                if was_active(Role::RaceCars) || team.has_known {
-                    team.tell_best(place)?;
                 }
-                place
             }
             Role::Polish => {
                 let [least, most] = POLISH_STEP_AFTER_RACE_CARS;
@@ -196,11 +263,101 @@ impl AutoRule {
                 let setup = Setup { space, budget: None, seed: tools.random.bits() };
                 let make = |_: &mut Random| Ok(PolishSearch::new(space, step));
                 let polish = Shell::new(PolishSearch::NAME, setup, make)?;
-                team.add(Box::new(polish), true, tools)
+                return Ok(team.add(Box::new(polish), true, tools));
             }
         };
-        team.activate(place, asked, until);
-        Ok(())
+        // RACE-CARS in a discrete space is the same run as on its own.
+        let seed = if is_first { self.seed } else { tools.random.bits() };
+        let place = team.add(algorithm.optimizer(space, own, seed)?, false, tools);
+        let starts_at_best = was_active(Role::RaceCars) || team.has_known;
+        if is_first && self.is_contest && !team.has_known {
+            // Begins at the centre, which a survey's points say nothing about.
+            if self.survey.as_ref().is_none_or(Survey::is_noise_check) {
+                team.tell_early(place)?;
+            }
+        } else if is_first || is_heat {
+            team.tell_early(place)?;
+        } else if role != Role::CmaEs || self.is_contest || starts_at_best {
+            team.tell_best(place)?;
+        }
+        Ok(place)
+    }
+
+    /// Notes improvements. Returns why the current leg is over, if it is.
+    fn end_of_leg(&mut self, team: &Team, asked: u64, space: &Space) -> Option<String> {
+        let value = team.best.value();
+        if value.is_some_and(|value| self.best.is_none_or(|best| value < best)) {
+            self.best = value;
+            self.improved_at = asked;
+            let role = self.legs[self.leg].role;
+            self.tired.retain(|&other| other == role);
+        }
+        let Leg { role, until, hands_over } = self.legs[self.leg];
+        if asked >= until {
+            return Some(String::new());
+        }
+        if !hands_over {
+            return None;
+        }
+        let place = self.place_of(role)?;
+        let name = team.member(place).name();
+        if team.member(place).restarts() > self.restarts && role != Role::CmaEs {
+            return Some(format!("{name} has converged"));
+        }
+        let idle = asked.saturating_sub(self.improved_at);
+        (idle >= self.contest(space).patience())
+            .then(|| format!("{name} has not improved the best value in {idle} evaluations"))
+    }
+
+    /// The next leg of a contest.
+    fn next_leg(&mut self, team: &mut Team, asked: u64, space: &Space) -> Option<Leg> {
+        while self.budget.is_none() && asked >= self.horizon && self.horizon < plan::MAX_HORIZON {
+            self.horizon *= 2;
+        }
+        let contest = self.contest(space);
+        let end = if self.budget.is_some() { contest.end() } else { self.horizon };
+        if asked >= end {
+            // A run that is continued beyond its budget goes on with its last member.
+            let is_polished = self.legs[self.leg].role == Role::Polish;
+            return (!is_polished && asked < self.horizon)
+                .then(|| Leg::new(Role::Polish, self.horizon));
+        }
+        let evolution = contest.evolution();
+        if evolution.is_some_and(|begin| asked >= begin) && !self.tired.contains(&Role::LShade) {
+            return Some(Leg::handing_over(Role::LShade, end));
+        }
+        let roles = match contest.has_heats() {
+            true => &[Role::QuasiNewton, Role::CmaEs, Role::RaceCars][..],
+            false => &[Role::RaceCars],
+        };
+        let mut members: Vec<(Role, f64)> = (roles.iter().copied())
+            .filter(|role| !self.tired.contains(role))
+            .map(|role| {
+                let own = self.place_of(role).and_then(|place| team.own_best(place));
+                (role, own.unwrap_or(f64::INFINITY))
+            })
+            .collect();
+        members.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let Some(&(role, value)) = members.first() else {
+            self.tired.clear();
+            let role = if contest.has_heats() { Role::CmaEs } else { Role::Quadratic };
+            return Some(Leg::handing_over(role, end));
+        };
+        let until = evolution.filter(|&begin| begin > asked).unwrap_or(end);
+        if value.is_finite() && members.len() > 1 {
+            let name = |role: Role| match self.place_of(role) {
+                Some(place) => team.member(place).name(),
+                None => "none",
+            };
+            let others: Vec<String> = (members[1..].iter())
+                .map(|&(role, value)| format!("{} {value:.4}", name(role)))
+                .collect();
+            team.note(
+                asked,
+                format!("{} leads with {value:.4}; {}", name(role), others.join(", ")),
+            );
+        }
+        Some(Leg::handing_over(role, until))
     }
 }
 
@@ -212,8 +369,18 @@ impl Rule for AutoRule {
                 false => Ok(()),
             };
         }
-        while self.leg + 1 < self.legs.len() && tools.ledger.next_id() >= self.legs[self.leg].until
-        {
+        let asked = tools.ledger.next_id();
+        // Each leg asks at least one point, so that this ends.
+        while let Some(reason) = self.end_of_leg(team, asked, tools.space) {
+            if self.leg + 1 == self.legs.len() {
+                let next =
+                    if self.is_contest { self.next_leg(team, asked, tools.space) } else { None };
+                let Some(next) = next.filter(|next| next.until > asked) else { break };
+                self.legs.push(next);
+            }
+            if !reason.is_empty() {
+                team.note(asked, reason);
+            }
             self.leg += 1;
             self.begin_leg(team, tools)?;
         }
@@ -243,15 +410,21 @@ impl Rule for AutoRule {
     }
 
     fn is_sound(&self, team: &Team, space: &Space) -> bool {
-        let is_race_cars =
-            |place: usize| place < team.members.len() && team.member(place).name() == "race-cars";
+        let n = space.dimension();
+        let is_member = |&(_, place): &(Role, usize)| place < team.members.len();
+        let takes_discrete = |role: Role| matches!(role, Role::RaceCars | Role::GaussianProcess);
         self.survey.as_ref().is_none_or(Survey::is_sound)
             && self.leg < self.legs.len().max(1)
-            && self.legs.is_sorted_by(|a, b| a.until < b.until)
-            && self.race_cars.is_some() != self.legs.is_empty()
-            && self.race_cars.is_none_or(is_race_cars)
+            && (1..ID_HEADROOM).contains(&self.horizon)
+            && self.improved_at < ID_HEADROOM
+            && self.restarts < ID_HEADROOM
+            && self.best.is_none_or(f64::is_finite)
+            && self.members.iter().all(is_member)
+            && self.tired.len() <= 16
+            && (self.legs.is_empty() || self.place_of(self.legs[self.leg].role).is_some())
             && team.has_active_member() != self.legs.is_empty()
-            && !(self.is_full && space.dimension() > plan::FULL_MATRIX_MAX_DIMENSION)
-            && !(space.can_repeat() && self.legs.iter().any(|leg| leg.role != Role::RaceCars))
+            && !(self.is_contest && (n > contest::MAX_DIMENSION || space.can_repeat()))
+            && !(self.is_full && n > plan::FULL_MATRIX_MAX_DIMENSION)
+            && !(space.can_repeat() && self.legs.iter().any(|leg| !takes_discrete(leg.role)))
     }
 }
