@@ -4,10 +4,11 @@ A claim is a comment with the command that makes the text after it:
 
     <!-- claim: racecars solve sphere --dim 2 -->
 
-followed by a fenced block, or by text up to `<!-- end -->`. Within it `...` on a line of its own
-stands for any lines. Times are not compared. Slow claims begin with `claim (slow):` and are run
-with --all; figures that depend on the machine begin with `measured:` and are run with --measured,
-to be compared by eye.
+followed by a fenced block, or by text up to `<!-- end -->`; in LaTeX a comment, `% claim: ...`,
+followed by a `verbatim` environment. Within it `...` on a line of its own stands for any lines.
+Times are not compared. Slow claims begin with `claim (slow):` and are run with --all; figures that
+depend on the machine begin with `measured:` and are run with --measured, to be
+compared by eye.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MARK = re.compile(r"<!-- (claim|claim \(slow\)|measured): (.+?) -->\n")
+MARK = re.compile(r"(?:<!--|^%) (claim|claim \(slow\)|measured): (.+?)(?: -->)?\n", re.MULTILINE)
+LATEX = "\\begin{verbatim}\n"
 TIME = re.compile(r"\b\d+(\.\d+)?(e-?\d+)? ?(ns|µs|us|ms|s|min|h|per second)\b")
 
 
@@ -43,7 +45,8 @@ class Claim:
 
 def claims() -> list[Claim]:
     found = []
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    pages = sorted((ROOT / "docs").glob("*.md"))
+    for path in [ROOT / "README.md", *pages, ROOT / "docs" / "theory.tex"]:
         text = path.read_text()
         for mark in MARK.finditer(text):
             begin = mark.end()
@@ -51,6 +54,9 @@ def claims() -> list[Claim]:
             if fence:
                 begin += fence.end()
                 end = text.find("```", begin)
+            elif text.startswith(LATEX, begin):
+                begin += len(LATEX)
+                end = text.find("\\end{verbatim}", begin)
             else:
                 end = text.find("<!-- end -->", begin)
             line = text.count("\n", 0, mark.start()) + 1
@@ -91,11 +97,15 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="run the slow ones, too")
     parser.add_argument("--measured", action="store_true", help="show what depends on the machine")
     parser.add_argument("--write", action="store_true", help="write what the commands print now")
+    parser.add_argument("files", nargs="*", type=Path, help="only these files")
     parser.add_argument("--binary", required=True, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     wrong = 0
     # From the end of a file, so that writing does not move the others.
+    only = {path.resolve() for path in arguments.files}
     for claim in reversed(claims()):
+        if only and claim.path not in only:
+            continue
         where = f"{claim.path.relative_to(ROOT)}:{claim.line}"
         if arguments.list:
             print(f"{where:24} {claim.kind:13} {claim.command}")
