@@ -1,11 +1,11 @@
 //! Which members run for how long where the dimension allows models of curvature: the rule of `auto` up
 //! to [`MAX_DIMENSION`] coordinates.
 //!
-//! With few evaluations per coordinate there is time for one descent from the centre, by quadratic models or
-//! by quasi-Newton steps; below that, for a Gaussian process. With more, three kinds of search have a heat
-//! each, and the one with the best value gets the budget: descents (smooth functions), RACE-CARS
-//! (separable or rough ones) and CMA-ES (the others). A leader that converges or stalls hands over to the
-//! next best.
+//! A run begins with a descent: by quadratic models if evaluations are few, else by quasi-Newton steps. (With
+//! even fewer, a Gaussian process gets the budget.) A descent that converges, stalls or has had its part hands
+//! over to the member that is fit for the shape of the objective: RACE-CARS if coordinates do not interact,
+//! CMA-ES if they do. If there was no survey, both have a heat, and the one with the best value continues. A
+//! member that stalls hands over to the next best. With large budgets in few dimensions, L-SHADE is last.
 //!
 //! docs/auto.md has the measurements behind each number, and the problems it was chosen on.
 
@@ -14,28 +14,38 @@ use super::survey::Shape;
 
 /// The greatest dimension for this rule. Above it, `plan` divides the budget by a survey.
 pub(super) const MAX_DIMENSION: usize = 100;
-/// Below this budget per coordinate, a Gaussian process makes more of a value than a descent does.
-const DESCENT_MIN_PER_COORDINATE: u64 = 3;
-/// Up to this dimension, descents use quadratic models: they need 2 n values before the first step, and
-/// fewer than quasi-Newton steps after that.
-const QUADRATIC_MAX_DIMENSION: usize = 12;
-/// From this budget per coordinate on there are heats.
-const HEATS_MIN_PER_COORDINATE: u64 = 45;
+/// Below this budget per coordinate, a Gaussian process makes more of a value than a descent does: quadratic
+/// models need 2 n values before the first step.
+const DESCENT_MIN_PER_COORDINATE: f64 = 2.25;
+/// Descents use quadratic models up to this dimension or budget per coordinate, and quasi-Newton steps above:
+/// these need more evaluations to begin with, and fewer after that.
+const QUADRATIC_MAX_DIMENSION: u64 = 12;
+const QUADRATIC_MAX_PER_COORDINATE: u64 = 15;
+/// From this budget per coordinate on, a descent is not all.
+const LONG_PER_COORDINATE: u64 = 45;
+/// CMA-ES learns its covariance matrix within this many evaluations times n^2, with and without a surrogate.
+/// With a smaller budget, a descent on a smooth function continues for as long as it makes progress.
+const MATRIX_PER_SQUARED_DIMENSION: [u64; 2] = [15, 40];
+/// Up to this dimension and budget, the surrogate of CMA-ES is worth its milliseconds.
+const SURROGATE_MAX: [(u64, u64); 2] = [(10, 20_000), (24, 3_000)];
+/// The part of the budget that a descent takes at most before CMA-ES with a surrogate, and without.
+const BUDGET_PER_DESCENT: [u64; 2] = [10, 5];
+/// The same if more than this share of the survey's profiles have a crest, and if coordinates do not interact
+/// and no profile has one: then parabolas along the coordinates are the better descent.
+const MAX_WAVES: f64 = 0.1;
+const BUDGET_PER_WAVY_DESCENT: u64 = 10;
+const BUDGET_PER_SEPARABLE_DESCENT: u64 = 20;
 /// The part of the budget that a heat takes.
 const BUDGET_PER_HEAT: u64 = 10;
-/// The part of the budget that a descent before CMA-ES takes at most.
-const BUDGET_PER_DESCENT: u64 = 5;
-const BUDGET_PER_SEPARABLE_DESCENT: u64 = 20;
 /// A leader has stalled after this part of the budget, but at least [`STALL_PER_COORDINATE`] evaluations per
 /// coordinate, without an improvement.
-const BUDGET_PER_STALL: u64 = 10;
+const BUDGET_PER_STALL: u64 = 5;
 const STALL_PER_COORDINATE: u64 = 20;
-/// From this budget per coordinate on there are no heats: CMA-ES needs hundreds of evaluations per coordinate
-/// to learn its matrix, and would lose every heat before that.
-const SURVEY_MIN_PER_COORDINATE: u64 = 600;
-/// In few dimensions and with this budget per coordinate, L-SHADE gets the last two thirds.
+/// In few dimensions and with this budget, divided by n^2, L-SHADE takes over from a CMA-ES that has stalled
+/// after this part of the budget.
 const EVOLUTION_MAX_DIMENSION: u64 = 10;
-const EVOLUTION_MIN_PER_COORDINATE: u64 = 2000;
+const EVOLUTION_PER_SQUARED_DIMENSION: u64 = 180;
+const BUDGET_PER_EVOLUTION: u64 = 5;
 /// Evaluations per coordinate after which RACE-CARS has reached the valley of a separable function.
 const VALLEY_PER_COORDINATE: u64 = 25;
 /// Noisy objectives: up to this budget a Gaussian process averages best.
@@ -65,70 +75,88 @@ impl Contest {
             (false, true) if horizon <= NOISY_MODEL_MAX_BUDGET => {
                 Some("few evaluations of a noisy objective")
             }
-            (false, false) if horizon < DESCENT_MIN_PER_COORDINATE * n => {
+            (false, false) if (horizon as f64) < DESCENT_MIN_PER_COORDINATE * n as f64 => {
                 Some("too few evaluations for a descent")
             }
             _ => None,
         }
     }
 
-    /// Whether members compete: not if the shape of the objective says who is best with this budget.
-    pub(super) fn is_open(self, shape: Option<Shape>) -> bool {
-        let is_descent = |shape: Shape| shape.interacts() && !shape.is_wavy();
-        let is_long = self.horizon >= SURVEY_MIN_PER_COORDINATE * self.n;
-        self.n as usize <= MAX_DIMENSION && (is_long || shape.is_none_or(is_descent))
+    /// Whether members compete.
+    pub(super) fn is_open(self) -> bool {
+        self.n as usize <= MAX_DIMENSION
     }
 
-    /// Whether there is time for heats.
-    pub(super) fn has_heats(self) -> bool {
-        self.horizon >= HEATS_MIN_PER_COORDINATE * self.n
+    /// Whether there is time for more than a descent.
+    pub(super) fn is_long(self) -> bool {
+        self.horizon >= LONG_PER_COORDINATE * self.n
+    }
+
+    /// The number of evaluations of a heat.
+    pub(super) fn heat(self) -> u64 {
+        self.horizon / BUDGET_PER_HEAT
+    }
+
+    /// Whether CMA-ES has a surrogate.
+    pub(super) fn has_surrogate(self) -> bool {
+        let Contest { horizon, n } = self;
+        SURROGATE_MAX.iter().any(|&(most, budget)| n <= most && horizon <= budget)
     }
 
     /// The first legs.
     pub(super) fn opening(self, shape: Option<Shape>) -> (Vec<Leg>, String) {
         let Contest { horizon, n } = self;
-        let heat = horizon / BUDGET_PER_HEAT;
+        if !self.is_long() {
+            let is_quadratic =
+                n <= QUADRATIC_MAX_DIMENSION || horizon < QUADRATIC_MAX_PER_COORDINATE * n;
+            let role = if is_quadratic { Role::Quadratic } else { Role::QuasiNewton };
+            let reason = "few evaluations per coordinate: a descent from the centre";
+            return (vec![Leg::handing_over(role, horizon)], reason.to_string());
+        }
+        let end = self.end();
+        let descent = Leg::handing_over(Role::QuasiNewton, self.end_of_descent(shape));
+        let Some(shape) = shape else {
+            let reason = "too few evaluations to tell the objective's shape";
+            let cma_es = self.learns_matrix().then(|| Leg::handing_over(Role::CmaEs, end));
+            return ([descent].into_iter().chain(cma_es).collect(), reason.to_string());
+        };
+        let legs = if shape.interacts() {
+            vec![descent, Leg::handing_over(Role::CmaEs, end)]
+        } else if shape.is_wavy() {
+            vec![descent, Leg::handing_over(Role::RaceCars, end)]
+        } else {
+            let valley = descent.until + VALLEY_PER_COORDINATE * n;
+            vec![
+                descent,
+                Leg::new(Role::RaceCars, valley),
+                Leg::new(Role::Polish, valley + 4 * n),
+                Leg::handing_over(Role::CmaEs, end),
+            ]
+        };
+        (legs, shape.to_string())
+    }
+
+    /// The points asked after which a descent that still makes progress ends.
+    fn end_of_descent(self, shape: Option<Shape>) -> u64 {
+        let horizon = self.horizon;
         match shape {
-            Some(shape) if horizon >= SURVEY_MIN_PER_COORDINATE * n => {
-                (self.surveyed(shape), shape.to_string())
+            Some(shape) if !shape.interacts() && !shape.is_wavy() => {
+                horizon / BUDGET_PER_SEPARABLE_DESCENT
             }
-            _ if self.has_heats() => {
-                let roles = [Role::QuasiNewton, Role::RaceCars, Role::CmaEs];
-                let legs = (1..).zip(roles).map(|(place, role)| Leg::new(role, place * heat));
-                let what = "for a descent, RACE-CARS and CMA-ES";
-                (legs.collect(), format!("heats of {heat} evaluations {what}"))
-            }
-            _ => {
-                let is_small = n as usize <= QUADRATIC_MAX_DIMENSION;
-                let role = if is_small { Role::Quadratic } else { Role::QuasiNewton };
-                let reason = "few evaluations per coordinate: a descent from the centre";
-                (vec![Leg::handing_over(role, horizon)], reason.to_string())
-            }
+            Some(shape) if shape.waves > MAX_WAVES => horizon / BUDGET_PER_WAVY_DESCENT,
+            _ if self.learns_matrix() => horizon / self.by_surrogate(BUDGET_PER_DESCENT),
+            _ => self.end(),
         }
     }
 
-    /// The first legs of a long run: a descent, and then who is fit for the shape.
-    fn surveyed(self, shape: Shape) -> Vec<Leg> {
-        let Contest { horizon, n } = self;
-        let end = self.end();
-        if shape.interacts() {
-            return vec![
-                Leg::handing_over(Role::QuasiNewton, horizon / BUDGET_PER_DESCENT),
-                Leg::new(Role::CmaEs, self.evolution().unwrap_or(end)),
-            ];
-        }
-        let descent = horizon / BUDGET_PER_SEPARABLE_DESCENT;
-        let mut legs = vec![Leg::handing_over(Role::QuasiNewton, descent)];
-        if shape.is_wavy() {
-            legs.push(Leg::new(Role::RaceCars, end));
-        } else {
-            legs.extend([
-                Leg::new(Role::RaceCars, descent + VALLEY_PER_COORDINATE * n),
-                Leg::new(Role::Polish, descent + (VALLEY_PER_COORDINATE + 4) * n),
-                Leg::new(Role::CmaEs, end),
-            ]);
-        }
-        legs
+    /// Whether the budget is enough for CMA-ES to learn its matrix.
+    fn learns_matrix(self) -> bool {
+        self.horizon >= self.by_surrogate(MATRIX_PER_SQUARED_DIMENSION) * self.n * self.n
+    }
+
+    /// The first number if CMA-ES has a surrogate, else the second.
+    fn by_surrogate(self, [with, without]: [u64; 2]) -> u64 {
+        if self.has_surrogate() { with } else { without }
     }
 
     /// The number of evaluations without an improvement after which a leader has stalled.
@@ -136,11 +164,12 @@ impl Contest {
         (self.horizon / BUDGET_PER_STALL).max(STALL_PER_COORDINATE * self.n)
     }
 
-    /// The points asked after which L-SHADE begins, if it has a part.
+    /// The points asked after which L-SHADE may begin, if it has a part.
     pub(super) fn evolution(self) -> Option<u64> {
         let Contest { horizon, n } = self;
-        let has_part = n <= EVOLUTION_MAX_DIMENSION && horizon >= EVOLUTION_MIN_PER_COORDINATE * n;
-        has_part.then_some(horizon / 3)
+        let has_part =
+            n <= EVOLUTION_MAX_DIMENSION && horizon >= EVOLUTION_PER_SQUARED_DIMENSION * n * n;
+        has_part.then_some(horizon / BUDGET_PER_EVOLUTION)
     }
 
     /// The points asked after which only polishing is left.

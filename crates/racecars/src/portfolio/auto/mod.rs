@@ -1,12 +1,12 @@
 //! `auto`: a portfolio that goes by evidence. The default algorithm.
 //!
 //! If the budget allows, a few dozen evaluations tell whether coordinates interact and whether the objective is
-//! multimodal (`survey`). If the findings say who is best, they and the budget determine which algorithm gets
-//! which part of it (`plan`): RACE-CARS if coordinates can be optimized one by one, CMA-ES if they have to
-//! change together and there are many valleys. Otherwise members compete (`contest`): the search begins at the
-//! centre, or at the points that the user gave, with a descent; RACE-CARS and CMA-ES have a heat as well, the
-//! best of them leads, and hands over when it has converged or stalled. At the end, parabolas along the
-//! coordinates refine the best point (`polish`).
+//! multimodal (`survey`). Up to 100 coordinates, the search then begins with a descent from the centre, or from
+//! the points that the user gave, and continues with the member that is fit for the shape, until that
+//! stalls and another one takes over (`contest`). In more dimensions, and for noisy objectives, the shape and the
+//! budget determine which algorithm gets which part of it (`plan`): RACE-CARS if coordinates can be optimized
+//! one by one, CMA-ES if they have to change together. At the end, parabolas along the coordinates refine the
+//! best point (`polish`).
 //!
 //! In spaces with discrete coordinates, RACE-CARS gets the whole budget, unless it is very small.
 
@@ -83,9 +83,6 @@ pub enum Noise {
 
 choices!(Noise { Detect => "detect", Yes => "yes", No => "no" });
 
-/// Up to this dimension and budget, the surrogate of CMA-ES is worth its milliseconds.
-const SURROGATE_MAX: [(usize, u64); 2] = [(10, 20_000), (24, 3_000)];
-
 /// Other candidates that may be told before a probe that is out counts as lost.
 const MAX_NOISE_CHECK_WAIT: u64 = 30;
 
@@ -111,6 +108,7 @@ pub(crate) struct AutoRule {
     restarts: u64,
     /// The best value, and the number of points asked when it last improved or a leg began.
     best: Option<f64>,
+    own_best: Option<f64>,
     improved_at: u64,
     /// The roles that have led since the best value last improved.
     tired: Vec<Role>,
@@ -159,7 +157,7 @@ impl AutoRule {
         } else if is_discrete {
             let reason = format!("some coordinates are discrete{}", plan::noise(is_noisy));
             (vec![Leg::new(Role::RaceCars, horizon)], reason)
-        } else if is_noisy || !self.contest(space).is_open(shape) {
+        } else if is_noisy || !self.contest(space).is_open() {
             let plan = plan::plan(shape, is_noisy, horizon, n);
             self.is_full = plan.is_full;
             (plan.legs, plan.reason)
@@ -175,7 +173,7 @@ impl AutoRule {
         }
         team.referee = is_noisy.then(|| Referee::new(noise, self.budget));
         team.note(asked, reason);
-        debug_assert!(legs.is_sorted_by(|a, b| a.until < b.until), "legs are in order");
+        debug_assert!(legs.is_sorted_by(|a, b| a.until <= b.until), "legs are in order");
         self.legs = legs;
         self.begin_leg(team, tools)
     }
@@ -203,6 +201,7 @@ impl AutoRule {
             }
         };
         self.restarts = team.member(place).restarts();
+        self.own_best = team.own_best(place);
         self.improved_at = asked;
         if hands_over {
             self.tired.push(role);
@@ -220,9 +219,11 @@ impl AutoRule {
         team: &mut Team,
         tools: &mut Tools<'_, Origin>,
     ) -> Result<usize> {
-        let (space, n) = (tools.space, tools.space.dimension());
+        let space = tools.space;
         let is_first = self.leg == 0;
-        let is_heat = self.is_contest && !self.legs[self.leg].hands_over;
+        let is_heat = self.is_contest
+            && matches!(role, Role::RaceCars | Role::CmaEs)
+            && self.place_of(role).is_none();
         let was_active = |role: Role| self.legs[..self.leg].iter().any(|leg| leg.role == role);
         let share = self
             .place_of(Role::RaceCars)
@@ -246,10 +247,7 @@ impl AutoRule {
                     }
                     _ => INITIAL_SIGMA,
                 };
-                let has_surrogate = self.is_contest
-                    && SURROGATE_MAX
-                        .iter()
-                        .any(|&(most, budget)| n <= most && self.horizon <= budget);
+                let has_surrogate = self.is_contest && self.contest(space).has_surrogate();
                 let settings = CmaEs::default().sigma(sigma).surrogate(has_surrogate);
                 match self.is_full {
                     true => Algorithm::CmaEs(settings),
@@ -285,28 +283,41 @@ impl AutoRule {
 
     /// Notes improvements. Returns why the current leg is over, if it is.
     fn end_of_leg(&mut self, team: &Team, asked: u64, space: &Space) -> Option<String> {
-        let value = team.best.value();
-        if value.is_some_and(|value| self.best.is_none_or(|best| value < best)) {
-            self.best = value;
+        let Leg { role, until, hands_over } = self.legs[self.leg];
+        let place = self.place_of(role)?;
+        let is_less = |value: f64, than: Option<f64>| than.is_none_or(|than| value < than);
+        if team.best.value().is_some_and(|value| is_less(value, self.best)) {
+            self.best = team.best.value();
             self.improved_at = asked;
-            let role = self.legs[self.leg].role;
             self.tired.retain(|&other| other == role);
         }
-        let Leg { role, until, hands_over } = self.legs[self.leg];
+        if team.own_best(place).is_some_and(|value| is_less(value, self.own_best)) {
+            self.own_best = team.own_best(place);
+            self.improved_at = asked;
+        }
         if asked >= until {
             return Some(String::new());
         }
         if !hands_over {
             return None;
         }
-        let place = self.place_of(role)?;
+        let contest = self.contest(space);
+        // The restarts of CMA-ES take a long time to improve on the first run, and are better than other
+        // members except L-SHADE.
+        let is_kept = || contest.evolution().is_none_or(|begin| asked < begin);
+        if role == Role::CmaEs && is_kept() {
+            return None;
+        }
         let name = team.member(place).name();
-        if team.member(place).restarts() > self.restarts && role != Role::CmaEs {
+        // A first descent ends when it has converged; later on, descents from random points take turns with
+        // the others.
+        let is_first = self.leg == 0;
+        if is_first && team.member(place).restarts() > self.restarts {
             return Some(format!("{name} has converged"));
         }
         let idle = asked.saturating_sub(self.improved_at);
-        (idle >= self.contest(space).patience())
-            .then(|| format!("{name} has not improved the best value in {idle} evaluations"))
+        (idle >= contest.patience())
+            .then(|| format!("{name} has not improved in {idle} evaluations"))
     }
 
     /// The next leg of a contest.
@@ -324,9 +335,17 @@ impl AutoRule {
         }
         let evolution = contest.evolution();
         if evolution.is_some_and(|begin| asked >= begin) && !self.tired.contains(&Role::LShade) {
-            return Some(Leg::handing_over(Role::LShade, end));
+            return Some(Leg::new(Role::LShade, end));
         }
-        let roles = match contest.has_heats() {
+        let has_shape = self.survey.as_ref().is_some_and(|survey| survey.shape().is_some());
+        if contest.is_long() && !has_shape {
+            let is_new = |role: &Role| self.place_of(*role).is_none();
+            let role = [Role::RaceCars, Role::CmaEs].into_iter().find(is_new);
+            if let Some(role) = role {
+                return Some(Leg::new(role, (asked + contest.heat()).min(end)));
+            }
+        }
+        let roles = match contest.is_long() {
             true => &[Role::QuasiNewton, Role::CmaEs, Role::RaceCars][..],
             false => &[Role::RaceCars],
         };
@@ -340,7 +359,7 @@ impl AutoRule {
         members.sort_by(|a, b| a.1.total_cmp(&b.1));
         let Some(&(role, value)) = members.first() else {
             self.tired.clear();
-            let role = if contest.has_heats() { Role::CmaEs } else { Role::Quadratic };
+            let role = if contest.is_long() { Role::CmaEs } else { Role::Quadratic };
             return Some(Leg::handing_over(role, end));
         };
         let until = evolution.filter(|&begin| begin > asked).unwrap_or(end);
@@ -372,6 +391,9 @@ impl Rule for AutoRule {
         let asked = tools.ledger.next_id();
         // Each leg asks at least one point, so that this ends.
         while let Some(reason) = self.end_of_leg(team, asked, tools.space) {
+            while self.legs.get(self.leg + 1).is_some_and(|next| next.until <= asked) {
+                self.legs.remove(self.leg + 1);
+            }
             if self.leg + 1 == self.legs.len() {
                 let next =
                     if self.is_contest { self.next_leg(team, asked, tools.space) } else { None };
@@ -419,6 +441,7 @@ impl Rule for AutoRule {
             && self.improved_at < ID_HEADROOM
             && self.restarts < ID_HEADROOM
             && self.best.is_none_or(f64::is_finite)
+            && self.own_best.is_none_or(f64::is_finite)
             && self.members.iter().all(is_member)
             && self.tired.len() <= 16
             && (self.legs.is_empty() || self.place_of(self.legs[self.leg].role).is_some())
