@@ -43,7 +43,27 @@ pub fn ln_eta(setting: &BoundSetting, radius: f64, kappa: u64) -> f64 {
     let BoundSetting { gamma, dimension, ln_target, .. } = *setting;
     let ln_side = kappa as f64 * gamma.ln();
     let ln_share = ln_share_of_ball(dimension, 0.5 * ln_side.exp() / radius);
-    ln_share.min(dimension as f64 * ln_side - 2f64.ln() - ln_target)
+    match kappa {
+        // The whole space is not around a point.
+        0 => ln_share,
+        _ => ln_share.min(dimension as f64 * ln_side - 2f64.ln() - ln_target),
+    }
+}
+
+/// theta: the largest share of a region that lies in the ball, if the region holds the share eta of the ball, that
+/// geometry does not exclude. That of the centred cube that holds eta, and at most a half.
+pub fn theta(dimension: usize, eta: f64) -> f64 {
+    // The half side of that cube in units of the radius, by bisection of its logarithm.
+    let (mut low, mut high) = ((eta.ln() + ln_ball(dimension, 1.0)) / dimension as f64 - 1.0, 0.0);
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        match ln_share_of_ball(dimension, f64::exp(middle)) >= eta.ln() {
+            true => high = middle,
+            false => low = middle,
+        }
+    }
+    let ln_cube = dimension as f64 * (2f64.ln() + high);
+    (eta.ln() + ln_ball(dimension, 1.0) - ln_cube).exp().min(0.5)
 }
 
 /// The greatest kappa at which geometry does not exclude the setting's eta; `None` if it does so at once, or never.
@@ -257,5 +277,21 @@ mod tests {
         let whole = BoundSetting { ln_target: ln_ball(500, 1.0 / 20.0), ..whole };
         let kappa = kappa(&whole, 1.0 / 20.0).unwrap();
         assert!((44..=70).contains(&kappa), "{kappa}: at least while the cube holds the ball");
+        // A region that is still the whole space holds a target of more than half of it.
+        let wide = BoundSetting { dimension: 1, ln_target: 0.9f64.ln(), ..setting };
+        assert_eq!(ln_eta(&wide, 0.45, 0), 0.0);
+    }
+
+    #[test]
+    fn a_region_that_holds_a_share_of_the_ball_is_mostly_outside_of_it() {
+        // In one dimension the cube is the ball, and only the half plane counts.
+        assert_eq!(theta(1, 0.3), 0.5);
+        assert_eq!(theta(50, 1e-30), 0.5, "a cube within the ball");
+        for eta in [0.1, 1e-3] {
+            let share = theta(50, eta);
+            let half_side = ((eta / share).ln() + ln_ball(50, 1.0)) / 50.0 - 2f64.ln();
+            assert!((ln_share_of_ball(50, half_side.exp()) - eta.ln()).abs() < 1e-6, "{share}");
+        }
+        assert!(theta(50, 0.1) < theta(50, 1e-3));
     }
 }
