@@ -14,8 +14,8 @@ struct CorollaryReport {
     delta: f64,
     lambda: f64,
     training_size: u64,
-    /// With theta = 1, for an m that is simple and one that is smaller; and, for Sphere's target, with the eta and
-    /// theta that geometry does not exclude.
+    /// With theta = 1, for an m that is simple and one that is smaller; and, for Sphere's target, with
+    /// theta = 1/2 and the largest eta that geometry does not exclude then.
     rows: Vec<CorollaryRow>,
     /// The queries if one shrink took the region to eta |Omega_eps|.
     one_shrink: String,

@@ -376,15 +376,15 @@ fn show(report: &BoundsReport) -> anyhow::Result<()> {
     ]);
     print(table)?;
     let in_all = match theorem.in_all.queries {
-        Queries::Never => "no T does".to_string(),
+        Queries::Never => "no T".to_string(),
         queries if theorem.added_failure >= *delta => {
-            format!("only T = {queries} does, by draws from the whole space")
+            format!("T = {queries}, by draws from the whole space")
         }
-        queries => format!("T = {queries} does"),
+        queries => format!("T = {queries}"),
     };
     print(format!(
-        "\nProved: T queries all miss with probability at most delta + the added failure;\nwith at \
-         most delta {in_all}.\n\
+        "\nProved: T queries all miss with probability at most delta + the added failure. For delta alone: \
+         {in_all}.\n\
          Theorem 3 has T on either side: at T = {budget} it reads max{{{}, T}}; its rows are the least T that \
          satisfy it.",
         report.printed_at_budget.queries
@@ -397,7 +397,7 @@ fn show(report: &BoundsReport) -> anyhow::Result<()> {
         print(format!(
             "eta is assumed up to {} shrinks, on average {} steps; {allowed}.",
             report.kappa,
-            short((report.kappa as f64 / rho).ceil()),
+            Queries::Count((report.kappa as f64 / rho).ceil() as u64),
         ))?;
     }
     let least = report.printed_mean_least_rho;

@@ -2,7 +2,7 @@
 //! in 1 / (eta delta |Omega_eps|), with eta assumed only up to kappa shrinks and no factor 1/delta.
 //!
 //! theta is the share of the last region, after kappa shrinks, that eta requires to lie in the target: 1 is what
-//! volumes allow, and geometry allows less ([`geometry::theta`]). With rho = 1/2 a factor of
+//! volumes allow, and geometry allows at most 1/2 ([`geometry::ln_eta_of_half`]). With rho = 1/2 a factor of
 //! [`Theorem::exhausted`] is (1 - h) / (1 + h) <= exp(-2 h). With gamma^n = exp(-1/m) and the greatest kappa with
 //! gamma^(n kappa) >= eta |Omega_eps| / theta, h(kappa - i) >= lambda theta exp(-(i + 1) / m), so
 //!
@@ -20,9 +20,6 @@
 use super::setting::BoundSetting;
 use super::{Bounds, Queries, Theorem, TheoryError, geometry};
 use std::f64::consts::E;
-
-/// The least eta among those that [`Corollary::within_geometry`] tries, as a negative power of ten.
-const MAX_DECADES: i32 = 60;
 
 /// The corollary: the theorem with rho = 1/2 and gamma = exp(-1 / (m n)).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,6 +39,11 @@ impl Corollary {
             return Err(TheoryError::Setting(problem.to_string()));
         }
         let gamma = (-1.0 / (m as f64 * setting.dimension as f64)).exp();
+        if gamma == 1.0 {
+            return Err(TheoryError::Setting(format!(
+                "m = {m} is too large: gamma = exp(-1 / (m n)) would be 1"
+            )));
+        }
         let setting = BoundSetting { gamma, rho: 0.5, ..setting };
         let bounds = Bounds::new(setting)?;
         let kappa = bounds.kappa_of_share(theta);
@@ -67,18 +69,12 @@ impl Corollary {
         (0.5 + (2.0 / setting.delta).ln() / (2.0 * setting.lambda * room.max(0.0))).ceil() as u64
     }
 
-    /// The corollary for Sphere's target with the eta, a power of ten, and the theta that geometry does not exclude
-    /// and that give the least T; `None` if there are none.
+    /// The corollary for Sphere's target with theta = 1/2 and the largest eta that geometry does not exclude then;
+    /// `None` if the target is too large for it, or eta smaller than any floating-point number.
     pub fn within_geometry(setting: &BoundSetting) -> Option<Corollary> {
-        let at = |decades: i32| {
-            let eta = 10f64.powi(-decades);
-            let (setting, theta) =
-                (BoundSetting { eta, ..*setting }, geometry::theta(setting.dimension, eta));
-            Corollary::new(setting, Corollary::smaller_m(&setting, theta), theta).ok()
-        };
-        let least =
-            |a: &Corollary, b: &Corollary| a.closed_form().ln().total_cmp(&b.closed_form().ln());
-        (0..=MAX_DECADES).filter_map(at).min_by(least)
+        let eta = geometry::ln_eta_of_half(setting.dimension).exp();
+        let setting = BoundSetting { eta, ..*setting };
+        Corollary::new(setting, Corollary::smaller_m(&setting, 0.5), 0.5).ok()
     }
 
     /// gamma = exp(-1 / (m n)).
@@ -146,6 +142,7 @@ pub fn one_shrink(setting: &BoundSetting) -> Result<Theorem, TheoryError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::theory::bounds::ln_ball;
     use proptest::prelude::*;
 
     #[test]
@@ -166,11 +163,15 @@ mod tests {
         let (eta, kappa) = (corollary.eta(), corollary.theorem().kappa());
         let chosen = BoundSetting { gamma: corollary.gamma(), eta, ..setting };
         assert!(geometry::ln_eta(&chosen, 1.0 / 20.0, kappa) >= eta.ln() - 1e-6, "{corollary:?}");
-        assert!(corollary.theta() <= 0.5 && corollary.theorem().exhausted() <= 0.025);
+        assert!(corollary.theorem().exhausted() <= 0.025);
+        assert_eq!(corollary.theorem().queries(), Queries::Count(1930), "docs/theory.md has it");
         // The kappa of theta = 1 is excluded.
         let whole = Corollary::new(setting, 6, 1.0).unwrap();
         let setting = BoundSetting { gamma: whole.gamma(), ..setting };
         assert!(geometry::kappa(&setting, 1.0 / 20.0) < Some(whole.theorem().kappa()));
+        // eta would be about 1e-370.
+        let large = BoundSetting { dimension: 5000, ln_target: ln_ball(5000, 0.05), ..setting };
+        assert_eq!(Corollary::within_geometry(&large), None);
     }
 
     #[test]

@@ -50,20 +50,21 @@ pub fn ln_eta(setting: &BoundSetting, radius: f64, kappa: u64) -> f64 {
     }
 }
 
-/// theta: the largest share of a region that lies in the ball, if the region holds the share eta of the ball, that
-/// geometry does not exclude. That of the centred cube that holds eta, and at most a half.
-pub fn theta(dimension: usize, eta: f64) -> f64 {
-    // The half side of that cube in units of the radius, by bisection of its logarithm.
-    let (mut low, mut high) = ((eta.ln() + ln_ball(dimension, 1.0)) / dimension as f64 - 1.0, 0.0);
+/// The logarithm of the largest eta that geometry does not exclude for a region of twice the measure
+/// eta |Omega_eps|, the least that a plane allows: that of the centred cube of which half lies in the ball.
+pub fn ln_eta_of_half(dimension: usize) -> f64 {
+    let n = dimension as f64;
+    let is_at_most_half = |ln_a: f64| {
+        let ln_share = ln_share_of_ball(dimension, ln_a.exp());
+        ln_share + ln_ball(dimension, 1.0) - n * (2f64.ln() + ln_a) <= -(2f64.ln())
+    };
+    // The half side in units of the radius: between that of a cube within the ball and twice that of one around it.
+    let (mut low, mut high) = (-0.5 * n.ln(), 2f64.ln());
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
-        match ln_share_of_ball(dimension, f64::exp(middle)) >= eta.ln() {
-            true => high = middle,
-            false => low = middle,
-        }
+        if is_at_most_half(middle) { high = middle } else { low = middle }
     }
-    let ln_cube = dimension as f64 * (2f64.ln() + high);
-    (eta.ln() + ln_ball(dimension, 1.0) - ln_cube).exp().min(0.5)
+    ln_share_of_ball(dimension, high.exp())
 }
 
 /// The greatest kappa at which geometry does not exclude the setting's eta; `None` if it does so at once, or never.
@@ -283,15 +284,13 @@ mod tests {
     }
 
     #[test]
-    fn a_region_that_holds_a_share_of_the_ball_is_mostly_outside_of_it() {
-        // In one dimension the cube is the ball, and only the half plane counts.
-        assert_eq!(theta(1, 0.3), 0.5);
-        assert_eq!(theta(50, 1e-30), 0.5, "a cube within the ball");
-        for eta in [0.1, 1e-3] {
-            let share = theta(50, eta);
-            let half_side = ((eta / share).ln() + ln_ball(50, 1.0)) / 50.0 - 2f64.ln();
-            assert!((ln_share_of_ball(50, half_side.exp()) - eta.ln()).abs() < 1e-6, "{share}");
-        }
-        assert!(theta(50, 0.1) < theta(50, 1e-3));
+    fn of_the_region_with_the_least_measure_half_is_in_the_ball() {
+        // Twice the ball as an interval, and a square around a circle.
+        assert_eq!((ln_eta_of_half(1), ln_eta_of_half(2)), (0.0, 0.0));
+        let ln_eta = ln_eta_of_half(50);
+        let half_side = (ln_eta + 2f64.ln() + ln_ball(50, 1.0)) / 50.0 - 2f64.ln();
+        assert!((ln_share_of_ball(50, half_side.exp()) - ln_eta).abs() < 1e-6, "{ln_eta}");
+        // sum of U_i² is about n / 3: a cube of half side sqrt(3 / n) is half inside.
+        assert!((half_side.exp() - (3.0 / 50f64).sqrt()).abs() < 0.01);
     }
 }

@@ -149,6 +149,10 @@ fn the_shrinks_run_out_as_often_as_the_product_says() {
     let paper = BoundSetting::default();
     assert!((added(paper, None) - 0.0845).abs() < 1e-4, "docs/theory.md has it");
     assert!((added(paper, Some(33)) - 0.954).abs() < 1e-3, "where geometry ends");
+    for (eta, wanted) in [(0.5, 0.0091), (0.01, 0.5125)] {
+        let found = added(BoundSetting { eta, ..paper }, Some(34));
+        assert!((found - wanted).abs() < 1e-4, "{eta}: {found}");
+    }
     let tiny = BoundSetting { eta: 1e-26, ..paper };
     assert!((added(tiny, Some(45)) - 0.0553).abs() < 1e-4);
     // In the long run, F is what was exhausted.
