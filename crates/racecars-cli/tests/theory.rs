@@ -28,7 +28,7 @@ fn without_arguments_it_shows_the_bounds_of_the_papers_experiment() {
         "SRACOS, Theorem 2",
         "as printed",
         "proved, kappa = 34",
-        "no T does so",
+        "For delta alone: T = 3.4e79, by draws from the whole space",
         "volumes allow 34, geometry 33",
     ] {
         assert!(text.contains(part), "no `{part}` in:\n{text}");
@@ -51,6 +51,7 @@ fn the_json_has_every_version_and_large_numbers_as_logarithms() {
     assert!(count(0) < count(1), "the printed sum is too large, its bound too small");
     assert_eq!(report["theorem"]["count"], 108_338, "exact");
     assert_eq!((&report["kappa"], &report["kappa_by_geometry"]), (&91.into(), &85.into()));
+    assert_eq!(report["lower_bound"]["count"], 629);
     assert_eq!(report["budget"], 50_000);
 }
 
@@ -87,6 +88,7 @@ fn kappa_is_free_up_to_what_volumes_allow() {
     assert!((tiny["theorem"]["added_failure"].as_f64().unwrap() - 0.0553).abs() < 1e-4);
     let fewer = json("--kappa 33");
     assert!((fewer["theorem"]["added_failure"].as_f64().unwrap() - 0.954).abs() < 1e-3);
+    assert!(text("--lambda 1 --kappa 33").contains("For delta alone: no T."));
 }
 
 #[test]
@@ -94,8 +96,11 @@ fn the_corollary_has_its_closed_and_exact_numbers() {
     let report = json("--corollary");
     let row = &report["rows"][0];
     assert_eq!((&row["m"], &row["kappa"]), (&6.into(), &1088.into()));
-    assert_eq!((&row["waiting_form"], &row["by_halves"]), (&"2630".into(), &"2259".into()));
+    assert_eq!((&row["weaker_form"], &row["by_halves"]), (&"2630".into(), &"2259".into()));
     assert!(report["rows"][1]["m"].as_u64() < row["m"].as_u64());
+    assert!(report["rows"][2]["theta"].as_f64().unwrap() <= 0.5, "geometry");
+    // Not a ball: nothing is known of its geometry.
+    assert_eq!(json("--corollary --epsilon-measure 1e-78")["rows"].as_array().unwrap().len(), 2);
 }
 
 #[test]
@@ -134,7 +139,9 @@ fn failures_of_the_assumption_are_counted() {
     assert_eq!(report["runs"].as_array().unwrap().len(), 3);
     assert_eq!(report, json(arguments));
     let shown = text(&format!("{arguments} --uncertain 4"));
-    assert!(shown.contains("tau before the first hit") && shown.contains("u = 4"), "{shown}");
+    for part in ["tau before the first hit", "u = 4", "shrinks      before it: "] {
+        assert!(shown.contains(part), "no `{part}` in:\n{shown}");
+    }
 }
 
 #[test]
@@ -144,7 +151,7 @@ fn a_run_is_measured_and_written() {
     let arguments = "--measure shifted-sphere --dim 3 --budget 300 --samples 200 --seed 2";
     let shown = text(&format!("{arguments} --out {out}"));
     for part in
-        ["eta range", "condition    holds", "first hit    evaluation", "theorem 3    with eta"]
+        ["eta range", "condition    holds", "first hit    evaluation", "theorem      with eta"]
     {
         assert!(shown.contains(part), "no `{part}` in:\n{shown}");
     }
@@ -186,6 +193,9 @@ fn bad_values_are_refused_with_what_is_allowed() {
         ("--simulate --corollary", "cannot be used with"),
         ("--geometry --trials 5", "cannot be used with"),
         ("--corollary --eta 0.9 --epsilon-measure 0.9", "is below m"),
+        ("--corollary --delta nan", "delta = NaN is not between 0 and 1"),
+        ("--corollary --lambda 0", "eta and lambda must be positive"),
+        ("--corollary --lambda 1e-300", "is too large: gamma = exp(-1 / (m n)) would be 1"),
         ("--tau integer-sphere", "only continuous problems"),
         ("--uncertain 2", "--tau"),
         ("--measure nothing", "problem `nothing` is not known"),

@@ -66,11 +66,21 @@ pub(super) fn run(theory: &TheoryCommand) -> anyhow::Result<ExitCode> {
         print_json(&rows)?;
         return Ok(ExitCode::SUCCESS);
     }
-    print(format!("Sphere on [-10,10]^n, value 1; lambda = 0.99, r = 22, delta = {delta}\n"))?;
-    let (volume, shape) =
-        (format!("kappa, volume, eta {eta}"), format!("kappa, geometry, eta {eta}"));
+    print(format!(
+        "Sphere on [-10,10]^n, value 1; lambda = 0.99, r = 22, delta = {delta:?}; first for eta = {eta}\n"
+    ))?;
     let headings = [
-        "n", "gamma", "rho", "target", &volume, "added", &shape, "added", "kappa", "eta", "added",
+        "n",
+        "gamma",
+        "rho",
+        "target",
+        "kappa by volume",
+        "added",
+        "by geometry",
+        "added",
+        "kappa",
+        "eta",
+        "added",
         "T",
     ];
     let mut table = table(&headings, 0);

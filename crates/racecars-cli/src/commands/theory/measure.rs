@@ -131,7 +131,7 @@ fn show(measured: &MeasuredRun, lambda: Option<f64>) -> anyhow::Result<()> {
         None => "none".to_string(),
     };
     print(format!("first hit    {hit}"))?;
-    print(format!("theorem 3    {}", theorem(measured, lambda)?))
+    print(format!("theorem      {}", theorem(measured, lambda)?))
 }
 
 fn target(measured: &MeasuredRun) -> String {

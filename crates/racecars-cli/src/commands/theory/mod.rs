@@ -160,7 +160,7 @@ struct BoundsReport {
     race_cars: Vec<VersionRow>,
     theorem: TheoremRow,
     /// What every algorithm needs that only ranks values among r stored ones.
-    lower_bound: u64,
+    lower_bound: Bound,
     /// The printed formula, which has T on its right side, at T = budget.
     printed_at_budget: Bound,
 }
@@ -312,7 +312,10 @@ impl TheoryCommand {
                 added_failure: theorem.exhausted(),
                 in_all: Bound::new(theorem.queries(), None),
             },
-            lower_bound: lower::least_queries(training_size, self.ln_disjoint(&setting), delta),
+            lower_bound: Bound::new(
+                lower::least_queries(training_size, self.ln_disjoint(&setting), delta),
+                None,
+            ),
             printed_at_budget: Bound::new(bounds.printed_formula(budget), None),
         }
     }
@@ -323,7 +326,7 @@ fn show(report: &BoundsReport) -> anyhow::Result<()> {
         report;
     print(format!(
         "n = {dim}, gamma = {gamma}, rho = {rho}, lambda = {lambda}, eta = {eta:?}, p = {p}, r = {r}, \
-         delta = {delta}\ntarget: {} of the space\n",
+         delta = {delta:?}\ntarget: {} of the space\n",
         Queries::power_of_ten(report.target_log10)
     ))?;
     let failure = format!("failure at T = {budget}");
@@ -334,7 +337,7 @@ fn show(report: &BoundsReport) -> anyhow::Result<()> {
         known if known.is_finite() => Queries::power_of_ten(known),
         _ => String::new(),
     };
-    let least = format!("at least {}", report.lower_bound);
+    let least = format!("at least {}", report.lower_bound.queries);
     table.add_row(["any algorithm that ranks", &least, "", "", ""]);
     table.add_row(["random search", &report.uniform.queries.to_string(), "", "", ""]);
     table.add_row([
@@ -373,11 +376,15 @@ fn show(report: &BoundsReport) -> anyhow::Result<()> {
     ]);
     print(table)?;
     let in_all = match theorem.in_all.queries {
-        Queries::Never => "no T does so with probability at most delta".to_string(),
-        queries => format!("T = {queries} does so with probability at most delta"),
+        Queries::Never => "no T".to_string(),
+        queries if theorem.added_failure >= *delta => {
+            format!("T = {queries}, by draws from the whole space")
+        }
+        queries => format!("T = {queries}"),
     };
     print(format!(
-        "\nProved: T queries all miss with probability at most delta + the added failure; {in_all}.\n\
+        "\nProved: T queries all miss with probability at most delta + the added failure. For delta alone: \
+         {in_all}.\n\
          Theorem 3 has T on either side: at T = {budget} it reads max{{{}, T}}; its rows are the least T that \
          satisfy it.",
         report.printed_at_budget.queries
@@ -390,7 +397,7 @@ fn show(report: &BoundsReport) -> anyhow::Result<()> {
         print(format!(
             "eta is assumed up to {} shrinks, on average {} steps; {allowed}.",
             report.kappa,
-            short((report.kappa as f64 / rho).ceil()),
+            Queries::Count((report.kappa as f64 / rho).ceil() as u64),
         ))?;
     }
     let least = report.printed_mean_least_rho;

@@ -74,19 +74,22 @@ pub(super) fn run(problem: &str, theory: &TheoryCommand) -> anyhow::Result<ExitC
         _ => String::new(),
     };
     print(format!("\nfirst hit    in {} of {trials} runs{when}", hits.len()))?;
-    let quartiles = |value: fn(&FollowedRun) -> f64| {
+    // The least, the median and the greatest.
+    let spread = |value: fn(&FollowedRun) -> f64| {
         let mut values: Vec<f64> = runs.iter().map(value).collect();
         values.sort_unstable_by(f64::total_cmp);
-        let at = |share: f64| values.get((share * values.len() as f64) as usize).copied();
-        [0.0, 0.5].map(|share| at(share).map_or("?".to_string(), |x| format!("{x:.4}")))
+        [0, values.len() / 2, values.len().saturating_sub(1)]
+            .map(|place| values.get(place).copied().unwrap_or(f64::NAN))
     };
-    let [least, median] = quartiles(|run| run.least_eta);
+    let [least, median, most] = spread(|run| run.shrinks as f64);
+    print(format!("shrinks      before it: {least} to {most}, median {median}"))?;
+    let [_, median, most] = spread(|run| run.least_eta);
     print(format!(
-        "hypotheses   least mean share of the target before it: median {median}, least {least}"
+        "hypotheses   least mean share of the target before it: median {median:.4}, at most {most:.4}"
     ))?;
-    let [least, median] = quartiles(|run| run.least_region_share);
+    let [_, median, most] = spread(|run| run.least_region_share);
     print(format!(
-        "region       least share of the target before it: median {median}, least {least}"
+        "region       least share of the target before it: median {median:.4}, at most {most:.4}"
     ))?;
     Ok(ExitCode::SUCCESS)
 }

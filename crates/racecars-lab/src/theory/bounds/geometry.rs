@@ -43,7 +43,28 @@ pub fn ln_eta(setting: &BoundSetting, radius: f64, kappa: u64) -> f64 {
     let BoundSetting { gamma, dimension, ln_target, .. } = *setting;
     let ln_side = kappa as f64 * gamma.ln();
     let ln_share = ln_share_of_ball(dimension, 0.5 * ln_side.exp() / radius);
-    ln_share.min(dimension as f64 * ln_side - 2f64.ln() - ln_target)
+    match kappa {
+        // The whole space is not around a point.
+        0 => ln_share,
+        _ => ln_share.min(dimension as f64 * ln_side - 2f64.ln() - ln_target),
+    }
+}
+
+/// The logarithm of the largest eta that geometry does not exclude for a region of twice the measure
+/// eta |Omega_eps|, the least that a plane allows: that of the centred cube of which half lies in the ball.
+pub fn ln_eta_of_half(dimension: usize) -> f64 {
+    let n = dimension as f64;
+    let is_at_most_half = |ln_a: f64| {
+        let ln_share = ln_share_of_ball(dimension, ln_a.exp());
+        ln_share + ln_ball(dimension, 1.0) - n * (2f64.ln() + ln_a) <= -(2f64.ln())
+    };
+    // The half side in units of the radius: between that of a cube within the ball and twice that of one around it.
+    let (mut low, mut high) = (-0.5 * n.ln(), 2f64.ln());
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        if is_at_most_half(middle) { high = middle } else { low = middle }
+    }
+    ln_share_of_ball(dimension, high.exp())
 }
 
 /// The greatest kappa at which geometry does not exclude the setting's eta; `None` if it does so at once, or never.
@@ -257,5 +278,19 @@ mod tests {
         let whole = BoundSetting { ln_target: ln_ball(500, 1.0 / 20.0), ..whole };
         let kappa = kappa(&whole, 1.0 / 20.0).unwrap();
         assert!((44..=70).contains(&kappa), "{kappa}: at least while the cube holds the ball");
+        // A region that is still the whole space holds a target of more than half of it.
+        let wide = BoundSetting { dimension: 1, ln_target: 0.9f64.ln(), ..setting };
+        assert_eq!(ln_eta(&wide, 0.45, 0), 0.0);
+    }
+
+    #[test]
+    fn of_the_region_with_the_least_measure_half_is_in_the_ball() {
+        // Twice the ball as an interval, and a square around a circle.
+        assert_eq!((ln_eta_of_half(1), ln_eta_of_half(2)), (0.0, 0.0));
+        let ln_eta = ln_eta_of_half(50);
+        let half_side = (ln_eta + 2f64.ln() + ln_ball(50, 1.0)) / 50.0 - 2f64.ln();
+        assert!((ln_share_of_ball(50, half_side.exp()) - ln_eta).abs() < 1e-6, "{ln_eta}");
+        // sum of U_i² is about n / 3: a cube of half side sqrt(3 / n) is half inside.
+        assert!((half_side.exp() - (3.0 / 50f64).sqrt()).abs() < 0.01);
     }
 }

@@ -111,7 +111,11 @@ mod tests {
         }
         assert!(!printed_mean_holds(0.44, 0.001, 2) && printed_mean_holds(0.44, 0.9, 2));
         assert!(!printed_mean_holds(0.3, 0.1, 1000) && printed_mean_holds(0.37, 0.1, 1000));
-        assert_eq!(least_rho(0.95, 2), 0.0);
+        // docs/theory.md has where it begins to hold for every rho.
+        for (n, gamma) in [(2, 0.4508), (3, 0.3905), (1000, 0.3679)] {
+            assert_eq!(least_rho(gamma, n), 0.0, "{n}");
+            assert!(least_rho(gamma - 1e-3, n) > 0.0, "{n}");
+        }
         assert_eq!(least_rho(0.5, 1), 1.0);
     }
 

@@ -149,6 +149,10 @@ fn the_shrinks_run_out_as_often_as_the_product_says() {
     let paper = BoundSetting::default();
     assert!((added(paper, None) - 0.0845).abs() < 1e-4, "docs/theory.md has it");
     assert!((added(paper, Some(33)) - 0.954).abs() < 1e-3, "where geometry ends");
+    for (eta, wanted) in [(0.5, 0.0091), (0.01, 0.5125)] {
+        let found = added(BoundSetting { eta, ..paper }, Some(34));
+        assert!((found - wanted).abs() < 1e-4, "{eta}: {found}");
+    }
     let tiny = BoundSetting { eta: 1e-26, ..paper };
     assert!((added(tiny, Some(45)) - 0.0553).abs() < 1e-4);
     // In the long run, F is what was exhausted.
@@ -190,9 +194,15 @@ fn the_queries_of_the_theorem() {
     let large = BoundSetting { gamma: 0.95, rho: 0.001, dimension: 500, ..paper };
     let large = BoundSetting { ln_target: ln_ball(500, 1.0 / 20.0), ..large };
     assert_eq!(held(large, None), 108_338);
-    // F <= delta is out of reach if the shrinks run out more often than that.
-    let theorem = Bounds::new(paper).unwrap().theorem(None).unwrap();
-    assert_eq!(theorem.queries(), Queries::Never);
+    // If the shrinks run out more often than delta, F <= delta takes draws from the whole space.
+    let of = |setting: BoundSetting, kappa| Bounds::new(setting).unwrap().theorem(kappa).unwrap();
+    let explored = (of(paper, None).exhausted() / 0.05).ln() / 0.01 / paper.ln_target.exp();
+    assert!((of(paper, None).queries().ln() - explored.ln()).abs() < 0.01);
+    assert_eq!(of(BoundSetting { lambda: 1.0, ..paper }, Some(33)).queries(), Queries::Never);
+    let theorem = of(BoundSetting { gamma: 0.1, ..small() }, Some(0));
+    let at = count(theorem.queries());
+    assert!(theorem.exhausted() > 0.05 && at > 10_000, "{at}");
+    assert!(theorem.failure(at) <= 0.05 && theorem.failure(at - 1) > 0.05);
     let rare = BoundSetting { rho: 0.001, ..paper };
     let theorem = Bounds::new(rare).unwrap().theorem(None).unwrap();
     let at = count(theorem.queries());

@@ -12,7 +12,7 @@
 //!
 //! and F(N) <= Phi(N) + X: Phi is the part with K_N <= kappa, and X, the probability of using up kappa shrinks
 //! without a hit, does not depend on N ([`Theorem::exhausted`]). F is attained, so that no T below
-//! [`Theorem::queries`] follows from the assumptions (Proposition 2 there).
+//! [`Theorem::queries`] follows from the assumptions (Proposition 1 there).
 
 use super::chain::{Chain, Walk};
 use super::queries::{MAX_EXACT, Queries};
@@ -21,6 +21,8 @@ use super::{Bounds, TheoryError, logs, region};
 
 /// The maximum number of factors in the product of [`Theorem::exhausted`].
 const MAX_FACTORS: u64 = 1_000_000;
+/// The share of delta that is left to Phi where the shrinks run out more often than delta.
+const HELD_PART: f64 = 1e-3;
 
 /// The theorem in one setting, with a number of shrinks kappa up to which eta is assumed to hold.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,8 +48,14 @@ impl Bounds {
     /// The greatest kappa that volumes allow: a region that holds the share eta of the target is at least that
     /// large, gamma^(n kappa) >= eta |Omega_eps|. (Geometry allows less, see [`super::geometry`].)
     pub fn kappa(&self) -> u64 {
+        self.kappa_of_share(1.0)
+    }
+
+    /// The greatest kappa with which eta |Omega_eps| is at most the share `theta` of the region's measure,
+    /// gamma^(n kappa) theta >= eta |Omega_eps|.
+    pub(super) fn kappa_of_share(&self, theta: f64) -> u64 {
         let BoundSetting { eta, gamma, dimension, ln_target, .. } = *self.setting();
-        let shrinks = (eta.ln() + ln_target) / (dimension as f64 * gamma.ln());
+        let shrinks = (eta.ln() + ln_target - theta.ln()) / (dimension as f64 * gamma.ln());
         // A quotient that is whole but for rounding counts as whole; infinity becomes the largest integer.
         (shrinks + 1e-9).floor() as u64
     }
@@ -106,20 +114,37 @@ impl Theorem {
 
     /// The least T with Phi <= delta: the failure of T queries is at most delta, plus [`Theorem::exhausted`].
     pub fn queries_held(&self) -> Queries {
-        self.least(&self.bounds, |_, walk| self.initial() * walk.held())
+        self.least(self.held_at_most(self.bounds.setting().delta), |_, walk| {
+            self.initial() * walk.held()
+        })
     }
 
-    /// The least T with F <= delta: the theorem's bound on the queries. `Never` if the shrinks run out too
-    /// often; then only draws from the whole space could help, at the pace of random search.
+    /// The least T with F <= delta: the theorem's bound on the queries. If the shrinks run out more often than
+    /// delta, only draws from the whole space can make up for it, at the pace of random search.
     pub fn queries(&self) -> Queries {
-        let setting = *self.bounds.setting();
-        let delta = setting.delta - self.exhausted();
-        if delta <= 0.0 {
+        let (delta, exhausted) = (self.bounds.setting().delta, self.exhausted());
+        // Where Phi is at most delta - X, F is at most delta.
+        let known = match delta - exhausted {
+            left if left > 0.0 => self.held_at_most(left),
+            _ => self.explored(exhausted),
+        };
+        self.least(known, |chain, walk| self.failure_of(chain)(walk))
+    }
+
+    /// A T with F <= delta < X: s steps with Phi <= `HELD_PART` delta, and N - s more, after which F is at most
+    /// that and X (1 - (1 - lambda) |Omega_eps|)^(N - s).
+    fn explored(&self, exhausted: f64) -> Queries {
+        let BoundSetting { lambda, ln_target, delta, .. } = *self.bounds.setting();
+        if lambda == 1.0 {
             return Queries::Never;
         }
-        // Where Phi is at most delta - X, F is at most delta.
-        let stricter = Bounds { setting: BoundSetting { delta, ..setting } };
-        self.least(&stricter, |chain, walk| self.failure_of(chain)(walk))
+        let need = (exhausted / ((1.0 - HELD_PART) * delta)).ln();
+        let ln_exploring = need.ln() - (1.0 - lambda).ln() - ln_target;
+        let ln = logs::add(self.held_at_most(HELD_PART * delta).ln(), ln_exploring);
+        match ln.exp().ceil() {
+            queries if queries < MAX_EXACT as f64 => Queries::Count(queries as u64 + 1),
+            _ => Queries::Log(ln),
+        }
     }
 
     /// F of a walk.
@@ -143,19 +168,22 @@ impl Theorem {
         Some((Chain::new(setting, self.kappa, steps as f64)?, steps))
     }
 
-    /// The least T at which `failure` of the walk is at most delta. The bounds of `phi` are for a delta that Phi
-    /// need not be below, so that they hold, and give a first number.
-    fn least(&self, phi: &Bounds, failure: impl Fn(&Chain, &Walk<'_>) -> f64) -> Queries {
+    /// A T at which Phi is at most this, by the better of two closed forms.
+    fn held_at_most(&self, delta: f64) -> Queries {
+        let bounds = Bounds { setting: BoundSetting { delta, ..*self.bounds.setting() } };
+        match (Theorem { bounds, ..*self }.closed_form(), bounds.sracos()) {
+            (closed, steady) if closed < steady => closed,
+            (_, steady) => steady,
+        }
+    }
+
+    /// The least T at which `failure` of the walk is at most delta, given one at which it is.
+    fn least(&self, mut known: Queries, failure: impl Fn(&Chain, &Walk<'_>) -> f64) -> Queries {
         let setting = self.bounds.setting();
         let (r, delta) = (setting.training_size, setting.delta);
         if self.initial() <= delta {
             return self.bounds.uniform();
         }
-        let theorem = Theorem { bounds: *phi, ..*self };
-        let mut known = match (theorem.closed_form(), phi.sracos()) {
-            (closed, steady) if closed < steady => closed,
-            (_, steady) => steady,
-        };
         // If there are many steps, first in blocks, which gives a better number to start from.
         while let Some(chain) = Chain::new(setting, self.kappa, steps_of(known, r)) {
             let Some(found) = chain.least_steps(delta, |walk| failure(&chain, walk)) else { break };
