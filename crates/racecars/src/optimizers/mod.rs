@@ -252,9 +252,15 @@ pub trait Optimizer: sealed::Sealed + std::fmt::Debug + Send {
     #[doc(hidden)]
     fn mark_seen(&mut self, keys: &[u64]);
 
-    /// Updates the rank of the best point after a re-evaluation, if it is this point.
+    /// Learns that a point told before was re-evaluated: the rank of the new outcome, and that of the mean
+    /// of its re-evaluations.
     #[doc(hidden)]
-    fn revise(&mut self, point: &[f64], rank: Rank);
+    fn revise(&mut self, point: &[f64], latest: Rank, mean: Rank);
+
+    /// The point that is the best of those told by a model that averages noise, and the rank of the mean of
+    /// its values; `None` if the algorithm has no such model.
+    #[doc(hidden)]
+    fn favourite(&mut self) -> Option<(Box<[f64]>, Rank)>;
 
     /// Saves the state, including the random generator, as bytes for [`load`]. A restored optimizer
     /// continues exactly as this one would.
