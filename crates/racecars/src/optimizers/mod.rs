@@ -205,8 +205,8 @@ pub trait Optimizer: sealed::Sealed + std::fmt::Debug + Send {
     fn name(&self) -> &'static str;
 
     /// Proposes a point, without waiting for pending candidates. In a space with discrete coordinates the
-    /// point has been neither proposed nor told before, unless the objective is known to be noisy. `None`
-    /// if no such point is left.
+    /// point has been neither proposed nor told before, unless the objective is known to be noisy or `auto`
+    /// finds out by evaluating a point twice. `None` if no such point is left.
     fn ask(&mut self) -> Option<Candidate>;
 
     /// Learns the outcome of a candidate, or of a [known](Candidate::known) point.

@@ -482,8 +482,13 @@ mod tests {
             let (mut chosen, mut finished) = (0, 0);
             for asked in 0..budget {
                 let is_due = referee.is_model_due(asked);
-                assert_eq!(is_due, referee.is_choosing(asked) || asked == budget - finals
-                    || asked >= referee.chosen_at + MODEL_CHOICE_INTERVAL && !referee.is_final(asked));
+                assert_eq!(
+                    is_due,
+                    referee.is_choosing(asked)
+                        || asked == budget - finals
+                        || asked >= referee.chosen_at + MODEL_CHOICE_INTERVAL
+                            && !referee.is_final(asked)
+                );
                 if is_due {
                     // Another point each time.
                     referee.take_choice(true, asked);

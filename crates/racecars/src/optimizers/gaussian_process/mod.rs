@@ -271,10 +271,7 @@ impl GpSearch {
     }
 
     /// The features of the point to evaluate next, by the model, and its mean at the center of the region.
-    fn propose_by_model(
-        &mut self,
-        tools: &mut Tools<'_, PendingPoint>,
-    ) -> Option<(Vec<f64>, f64)> {
+    fn propose_by_model(&mut self, tools: &mut Tools<'_, PendingPoint>) -> Option<(Vec<f64>, f64)> {
         self.update_model()?;
         let GpSearch { samples, region, fit, derived, .. } = self;
         let Derived { features, model, .. } = derived;
