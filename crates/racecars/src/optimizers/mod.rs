@@ -205,8 +205,8 @@ pub trait Optimizer: sealed::Sealed + std::fmt::Debug + Send {
     fn name(&self) -> &'static str;
 
     /// Proposes a point, without waiting for pending candidates. In a space with discrete coordinates the
-    /// point has been neither proposed nor told before, unless the objective is known to be noisy. `None`
-    /// if no such point is left.
+    /// point has been neither proposed nor told before, unless the objective is known to be noisy or `auto`
+    /// finds out by evaluating a point twice. `None` if no such point is left.
     fn ask(&mut self) -> Option<Candidate>;
 
     /// Learns the outcome of a candidate, or of a [known](Candidate::known) point.
@@ -252,9 +252,15 @@ pub trait Optimizer: sealed::Sealed + std::fmt::Debug + Send {
     #[doc(hidden)]
     fn mark_seen(&mut self, keys: &[u64]);
 
-    /// Updates the rank of the best point after a re-evaluation, if it is this point.
+    /// Learns that a point told before was re-evaluated: the rank of the new outcome, and that of the mean
+    /// of its re-evaluations.
     #[doc(hidden)]
-    fn revise(&mut self, point: &[f64], rank: Rank);
+    fn revise(&mut self, point: &[f64], latest: Rank, mean: Rank);
+
+    /// The point that is the best of those told by a model that averages noise, and the rank of the mean of
+    /// its values; `None` if the algorithm has no such model.
+    #[doc(hidden)]
+    fn favourite(&mut self) -> Option<(Box<[f64]>, Rank)>;
 
     /// Saves the state, including the random generator, as bytes for [`load`]. A restored optimizer
     /// continues exactly as this one would.

@@ -88,7 +88,11 @@ pub(crate) trait Search: fmt::Debug + Send + Serialize + DeserializeOwned {
         None
     }
 
-    fn revise(&mut self, _point: &[f64], _rank: Rank) {}
+    fn revise(&mut self, _point: &[f64], _latest: Rank, _mean: Rank) {}
+
+    fn favourite(&mut self) -> Option<(Box<[f64]>, Rank)> {
+        None
+    }
 }
 
 /// A point to evaluate.
@@ -368,8 +372,12 @@ impl<S: Search> Optimizer for Shell<S> {
         keys.iter().for_each(|&key| self.ledger.mark_seen(&self.space, key));
     }
 
-    fn revise(&mut self, point: &[f64], rank: Rank) {
-        self.search.revise(point, rank);
+    fn revise(&mut self, point: &[f64], latest: Rank, mean: Rank) {
+        self.search.revise(point, latest, mean);
+    }
+
+    fn favourite(&mut self) -> Option<(Box<[f64]>, Rank)> {
+        self.search.favourite()
     }
 
     fn save(&self) -> Vec<u8> {

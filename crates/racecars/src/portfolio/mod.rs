@@ -230,11 +230,38 @@ impl Team {
         ours.is_some_and(|ours| theirs.is_none_or(|theirs| ours.rank.beats(theirs.rank)))
     }
 
-    /// Proposes a re-evaluation, if one is due.
-    fn propose_reevaluation(&mut self, tools: &mut Tools<'_, Origin>) -> Option<Proposal<Origin>> {
+    /// If a model leads under noise, its favourite becomes the incumbent.
+    fn choose_by_model(&mut self, tools: &Tools<'_, Origin>) {
+        let (Some(referee), Some(&leader)) = (&mut self.referee, self.activated.last()) else {
+            return;
+        };
+        let favourite = self.members[leader].nested.optimizer_mut().favourite();
+        let Some((point, rank)) = favourite else { return };
+        let is_new = self.best.sample().is_none_or(|best| best.point != point);
+        if is_new {
+            self.best.replace(&point, rank, tools.space.key(&point));
+        }
+        referee.take_choice(is_new, tools.ledger.next_id());
+    }
+
+    /// Proposes a re-evaluation, if one is due, or if members have no other point.
+    fn propose_reevaluation(
+        &mut self,
+        tools: &mut Tools<'_, Origin>,
+        is_exhausted: bool,
+    ) -> Option<Proposal<Origin>> {
         // A point without a value is not evaluated again.
         self.best.value()?;
-        let reevaluation = self.referee.as_mut()?.next(tools.ledger.next_id())?;
+        let (asked, referee) = (tools.ledger.next_id(), self.referee.as_mut()?);
+        let is_wanted = is_exhausted && referee.is_uncertain();
+        if referee.is_model_due(asked) || is_wanted && referee.is_by_model() {
+            self.choose_by_model(tools);
+        }
+        let referee = self.referee.as_mut()?;
+        if is_wanted {
+            referee.request();
+        }
+        let reevaluation = referee.next(asked)?;
         let sample = match reevaluation {
             Reevaluation::Incumbent(_) | Reevaluation::Final(_) => self.best.sample()?,
             Reevaluation::Challenger(number) => &self.referee.as_ref()?.challenger(number)?.sample,
@@ -294,10 +321,12 @@ impl Team {
             Reevaluation::Incumbent(number) | Reevaluation::Final(number) => {
                 let is_final = matches!(reevaluation, Reevaluation::Final(_));
                 if let Some(mean) = referee.tell_incumbent(number, is_final, value)
+                    && let Some(latest) = value
                     && let Some(best) = self.best.revise(Outcome::Value(mean).rank())
                 {
+                    let latest = Outcome::Value(latest).rank();
                     for member in &mut self.members {
-                        member.nested.optimizer_mut().revise(&best.point, best.rank);
+                        member.nested.optimizer_mut().revise(&best.point, latest, best.rank);
                     }
                 }
                 Ok(())
@@ -384,18 +413,19 @@ impl<R: Rule> Search for PortfolioSearch<R> {
     fn propose(&mut self, tools: &mut Tools<'_, Origin>) -> Option<Proposal<Origin>> {
         let PortfolioSearch { rule, team } = self;
         rule.advance(team, tools).expect("members have valid settings for the space");
-        if let Some(reevaluation) = team.propose_reevaluation(tools) {
+        if let Some(reevaluation) = team.propose_reevaluation(tools, false) {
             return Some(reevaluation);
         }
         if team.has_active_member() {
-            return team.propose(tools.space);
+            let proposal = team.propose(tools.space);
+            return proposal.or_else(|| team.propose_reevaluation(tools, true));
         }
         let mut point = tools.buffer();
         let number = rule.probe(tools.space, &mut point);
-        if number.is_none() {
-            tools.space.draw(tools.random, &mut point);
-        }
-        let key = tools.space.key(&point);
+        let key = match number {
+            Some(_) => tools.space.key(&point),
+            None => tools.draw(&mut point)?,
+        };
         Some(Proposal { point, key, mark: Origin::Rule(number) })
     }
 
@@ -420,14 +450,16 @@ impl<R: Rule> Search for PortfolioSearch<R> {
                 Ok(Some(sample.point))
             }
             Origin::Member(candidate) => {
-                if team.is_challenge(sample.rank, asked, n)
+                let is_challenge = team.is_challenge(sample.rank, asked, n);
+                if is_challenge
                     && let Some(referee) = &mut team.referee
+                    && !referee.is_by_model()
                 {
                     team.members[candidate.member].account.evaluations += 1;
                     referee.challenge(candidate, sample);
                     return Ok(None);
                 }
-                let is_best = team.update_best(&sample);
+                let is_best = !is_challenge && team.update_best(&sample);
                 let account = &mut team.members[candidate.member].account;
                 account.evaluations += 1;
                 account.credit(sample.rank, is_best);

@@ -29,6 +29,9 @@ const LOG_SCALE_CENTER: f64 = -1.0;
 const LOG_SCALE_DEVIATION: f64 = 1.4;
 const LOG_NOISE_CENTER: f64 = -10.0;
 const LOG_NOISE_DEVIATION: f64 = 2.0;
+/// The same if the objective is known to be noisy: from a hundredth of the signal's deviation to all of it.
+const NOISY_LOG_NOISE_CENTER: f64 = -4.0;
+const NOISY_LOG_NOISE_DEVIATION: f64 = 3.0;
 
 /// A fit ends when the logarithm of the density gains less than this share.
 const FIT_TOLERANCE: f64 = 1e-4;
@@ -41,6 +44,8 @@ const SIGNAL_PRIOR_POINTS: f64 = 2.0;
 pub(super) struct Kernel {
     /// log l_j for each feature, then the logarithm of the noise.
     parameters: Vec<f64>,
+    /// Whether the objective is known to be noisy.
+    is_noisy: bool,
 }
 
 /// A kernel with its parameters as the loops need them.
@@ -55,10 +60,10 @@ pub(super) struct Covariance {
 
 impl Kernel {
     /// The most likely kernel a priori.
-    pub(super) fn new(features: usize) -> Self {
+    pub(super) fn new(features: usize, is_noisy: bool) -> Self {
         let mut parameters = vec![log_scale_center(features); features];
-        parameters.push(LOG_NOISE_CENTER);
-        let mut kernel = Kernel { parameters };
+        parameters.push(log_noise_prior(is_noisy).0);
+        let mut kernel = Kernel { parameters, is_noisy };
         kernel.confine();
         kernel
     }
@@ -104,14 +109,14 @@ impl Kernel {
     pub(super) fn fit(&mut self, rows: &[f64], values: &[f64], numeric: usize, evaluations: usize) {
         let (low, high) = bounds(self.parameters.len());
         let mut scratch = Scratch::default();
-        let mut parameters = self.parameters.clone();
+        let (mut parameters, is_noisy) = (self.parameters.clone(), self.is_noisy);
         descent::minimize(
             &mut parameters,
             &low,
             &high,
             (evaluations, FIT_TOLERANCE),
             |parameters, gradient| {
-                let kernel = Kernel { parameters: parameters.to_vec() };
+                let kernel = Kernel { parameters: parameters.to_vec(), is_noisy };
                 kernel
                     .negative_log_density(rows, values, numeric, &mut scratch, gradient)
                     .unwrap_or(f64::INFINITY)
@@ -179,11 +184,20 @@ impl Kernel {
             density -= 0.5 * off * off;
             *slope -= off / LOG_SCALE_DEVIATION;
         }
-        let off = (self.parameters[n] - LOG_NOISE_CENTER) / LOG_NOISE_DEVIATION;
+        let (center, deviation) = log_noise_prior(self.is_noisy);
+        let off = (self.parameters[n] - center) / deviation;
         density -= 0.5 * off * off;
-        *noise_gradient -= off / LOG_NOISE_DEVIATION;
+        *noise_gradient -= off / deviation;
         gradient.iter_mut().for_each(|slope| *slope = -*slope);
         Ok(-density)
+    }
+}
+
+/// The center and the deviation of the logarithm of the noise a priori.
+fn log_noise_prior(is_noisy: bool) -> (f64, f64) {
+    match is_noisy {
+        true => (NOISY_LOG_NOISE_CENTER, NOISY_LOG_NOISE_DEVIATION),
+        false => (LOG_NOISE_CENTER, LOG_NOISE_DEVIATION),
     }
 }
 
@@ -346,7 +360,7 @@ mod tests {
     #[test]
     fn the_gradient_of_the_density_is_its_slope() {
         let (rows, values) = data(20);
-        let mut kernel = Kernel::new(3);
+        let mut kernel = Kernel::new(3, false);
         kernel.parameters.copy_from_slice(&[-0.5, 0.3, 0.8, -4.0]);
         let mut gradient = vec![0.0; 4];
         let mut scratch = Scratch::default();
@@ -371,7 +385,7 @@ mod tests {
     #[test]
     fn features_without_effect_get_long_scales() {
         let (rows, values) = data(60);
-        let mut kernel = Kernel::new(3);
+        let mut kernel = Kernel::new(3, false);
         kernel.fit(&rows, &values, 2, 60);
         assert!(kernel.is_sound(3));
         let [first, second, category] = kernel.log_scales()[..] else { panic!() };
@@ -381,7 +395,7 @@ mod tests {
     #[test]
     fn matrices_of_mixed_features_are_positive_definite() {
         let (rows, _) = data(100);
-        let covariance = Kernel::new(3).covariance(2);
+        let covariance = Kernel::new(3, false).covariance(2);
         let mut matrix = Lower::identity(100);
         for (i, row) in rows.chunks_exact(3).enumerate() {
             covariance.with_rows(row, &rows, &mut matrix.row_mut(i)[..i]);
@@ -391,7 +405,7 @@ mod tests {
 
     #[test]
     fn the_noise_is_raised_up_to_its_bound() {
-        let mut kernel = Kernel::new(2);
+        let mut kernel = Kernel::new(2, false);
         for _ in 0..100 {
             kernel.raise_noise();
             assert!(kernel.is_sound(2));

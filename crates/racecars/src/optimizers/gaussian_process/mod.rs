@@ -34,7 +34,7 @@ use super::ledger::Ledger;
 use super::quasi_random::HaltonSequence;
 use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
 use crate::error::Result;
-use crate::outcome::Rank;
+use crate::outcome::{Outcome, Rank};
 use crate::random::Random;
 use crate::sample::Sample;
 use crate::space::Space;
@@ -111,6 +111,8 @@ struct Fit {
 pub(crate) struct PendingPoint {
     point: Box<[f64]>,
     region: u64,
+    /// If the objective is noisy, the model's mean at the center of the region: the value to improve on.
+    limit: Option<f64>,
 }
 
 /// What is rebuilt after deserialization.
@@ -190,7 +192,7 @@ impl GpSearch {
         let chosen: Vec<f64> = members.iter().map(|&member| values[member as usize]).collect();
         let (mut kernel, knee, is_first) = match self.fit.take() {
             Some(fit) => (fit.kernel, fit.warp.knee(), false),
-            None => (Kernel::new(n), FIRST_KNEE, true),
+            None => (Kernel::new(n, self.settings.noisy), FIRST_KNEE, true),
         };
         let mut warp = Warp::new(&mut chosen.clone(), knee);
         let values = &chosen[..count];
@@ -223,7 +225,7 @@ impl GpSearch {
         features.encode(&self.samples[center].sample.point, &mut x);
         let covariance = match &self.fit {
             Some(fit) => fit.kernel.covariance(features.numeric()),
-            None => Kernel::new(n).covariance(features.numeric()),
+            None => Kernel::new(n, false).covariance(features.numeric()),
         };
         let by_distance = order_by(&mut |i| {
             features.encode(&self.samples[i].sample.point, &mut y);
@@ -268,8 +270,8 @@ impl GpSearch {
         }
     }
 
-    /// The features of the point to evaluate next, by the model.
-    fn propose_by_model(&mut self, tools: &mut Tools<'_, PendingPoint>) -> Option<Vec<f64>> {
+    /// The features of the point to evaluate next, by the model, and its mean at the center of the region.
+    fn propose_by_model(&mut self, tools: &mut Tools<'_, PendingPoint>) -> Option<(Vec<f64>, f64)> {
         self.update_model()?;
         let GpSearch { samples, region, fit, derived, .. } = self;
         let Derived { features, model, .. } = derived;
@@ -314,7 +316,7 @@ impl GpSearch {
         let effort = Effort { candidates: 80, starts: 2, gradients: 15, exchanges: 60 };
         let buffers = Buffers::default();
         let mut acquisition = Acquisition { model, features, best, is_new, buffers };
-        acquisition.search(&area, effort, tools.random)
+        Some((acquisition.search(&area, effort, tools.random)?, fit.warp.invert(best)))
     }
 
     /// Writes the first point of a new region: of some draws, the one farthest from all points told.
@@ -327,7 +329,7 @@ impl GpSearch {
         for (row, told) in rows.chunks_exact_mut(n).zip(&self.samples) {
             features.encode(&told.sample.point, row);
         }
-        let covariance = Kernel::new(n).covariance(features.numeric());
+        let covariance = Kernel::new(n, false).covariance(features.numeric());
         let mut farthest = -1.0;
         let mut draw = point.to_vec();
         for _ in 0..DRAWS {
@@ -340,6 +342,17 @@ impl GpSearch {
                 farthest = nearest;
                 point.copy_from_slice(&draw);
             }
+        }
+    }
+
+    /// Adds a sample, to the model as well.
+    fn push(&mut self, told: Told) {
+        self.samples.push(told);
+        if let Some(fit) = &mut self.fit {
+            fit.members.push(self.samples.len() as u32 - 1);
+        }
+        if self.samples.len() >= 2 * MAX_SAMPLES {
+            self.prune();
         }
     }
 
@@ -410,13 +423,14 @@ impl Search for GpSearch {
         let found = if is_designed { None } else { self.propose_by_model(tools) };
         let key = tools.unseen(1, &mut point, |tools, _, point| {
             match &found {
-                Some(features) => self.derived.features.decode(features, point),
+                Some((features, _)) => self.derived.features.decode(features, point),
                 None if is_designed => self.write_designed(tools.space, tools.random, point),
                 None => self.write_far(tools, point),
             }
             tools.space.key(point)
         })?;
-        let mark = PendingPoint { point: point.clone(), region: self.region.number };
+        let limit = found.filter(|_| self.settings.noisy).map(|(_, limit)| limit);
+        let mark = PendingPoint { point: point.clone(), region: self.region.number, limit };
         Some(Proposal { point, key, mark })
     }
 
@@ -427,18 +441,15 @@ impl Search for GpSearch {
     ) -> Result<Option<Box<[f64]>>> {
         let Evaluated { sample, asked, .. } = evaluated;
         let is_asked = asked.is_some();
-        let region = asked.map_or(self.region.number, |asked| asked.mark.region);
+        let (region, limit) = match asked {
+            Some(asked) => (asked.mark.region, asked.mark.limit),
+            None => (self.region.number, None),
+        };
         let value = sample.rank.value();
-        self.samples.push(Told { sample, region });
-        if let Some(fit) = &mut self.fit {
-            fit.members.push(self.samples.len() as u32 - 1);
-        }
-        if self.samples.len() >= 2 * MAX_SAMPLES {
-            self.prune();
-        }
+        self.push(Told { sample, region });
         if is_asked && region == self.region.number && self.samples.len() > self.settings.design {
             let (dimension, pending) = (tools.space.dimension(), tools.ledger.pending());
-            if self.region.learn(value, dimension, pending) {
+            if self.region.learn(value, limit, dimension, pending) {
                 self.region = TrustRegion::new(region + 1);
             }
         }
@@ -463,7 +474,9 @@ impl Search for GpSearch {
             && samples
                 .iter()
                 .all(|told| told.sample.is_sound(space) && told.region <= region.number)
-            && ledger.marks().all(|pending| pending.region <= region.number)
+            && ledger.marks().all(|pending| {
+                pending.region <= region.number && pending.limit.is_none_or(f64::is_finite)
+            })
             && fit.as_ref().is_none_or(is_fit_sound))
     }
 
@@ -475,9 +488,36 @@ impl Search for GpSearch {
         self.region.number
     }
 
-    fn revise(&mut self, point: &[f64], rank: Rank) {
-        let told = self.samples.iter_mut().filter(|told| *told.sample.point == *point);
-        told.for_each(|told| told.sample.rank = rank);
+    /// The model averages all values of a point; one without noise has the mean as its value.
+    fn revise(&mut self, point: &[f64], latest: Rank, mean: Rank) {
+        let mut told = self.samples.iter_mut().filter(|told| *told.sample.point == *point);
+        if !self.settings.noisy {
+            told.for_each(|told| told.sample.rank = mean);
+        } else if let Some(Told { sample, region }) = told.next() {
+            let sample = Sample { rank: latest, ..sample.clone() };
+            let region = *region;
+            self.push(Told { sample, region });
+        }
+    }
+
+    /// The sample with the lowest posterior mean.
+    fn favourite(&mut self) -> Option<(Box<[f64]>, Rank)> {
+        if !self.settings.noisy || self.samples.len() < 2 {
+            return None;
+        }
+        self.update_model()?;
+        let GpSearch { samples, fit, derived: Derived { model, .. }, .. } = self;
+        let (fit, model) = (fit.as_ref()?, model.as_ref()?);
+        let sample = |at: usize| &samples[fit.members[at] as usize].sample;
+        let favourite = (0..model.told())
+            .filter(|&at| sample(at).rank.value().is_some())
+            .min_by(|&a, &b| model.fitted(a).total_cmp(&model.fitted(b)))?;
+        let point = &sample(favourite).point;
+        let same = samples.iter().filter(|told| told.sample.point == *point);
+        let values: Vec<f64> = same.filter_map(|told| told.sample.rank.value()).collect();
+        let count = values.len() as f64;
+        let mean = values.iter().map(|value| value / count).sum::<f64>();
+        Some((point.clone(), Outcome::from(mean).rank()))
     }
 }
 

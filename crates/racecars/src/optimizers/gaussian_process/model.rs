@@ -168,7 +168,7 @@ mod tests {
 
     /// A model of [`function`] from 40 points.
     fn model(random: &mut Random) -> Model {
-        let mut model = Model::new(Kernel::new(3).covariance(2), 3);
+        let mut model = Model::new(Kernel::new(3, false).covariance(2), 3);
         let points: Vec<[f64; 3]> = (0..40).map(|_| draw(random)).collect();
         points.iter().for_each(|x| model.add_told(x));
         model.factorize().unwrap();

@@ -36,12 +36,19 @@ impl TrustRegion {
         TrustRegion { number, length: FIRST_LENGTH, successes: 0, failures: 0.0, best: None }
     }
 
-    /// Learns the value of a point of this region; `None` if it is infeasible or failed. With several
-    /// pending candidates each of them counts for less, since they did not know of each other. Returns
-    /// whether the region has converged.
-    pub(super) fn learn(&mut self, value: Option<f64>, dimension: usize, pending: usize) -> bool {
+    /// Learns the value of a point of this region; `None` if it is infeasible or failed. It is a success if
+    /// it is less than `limit`, or without one than the best so far. With several pending candidates each
+    /// of them counts for less, since they did not know of each other. Returns whether the region has
+    /// converged.
+    pub(super) fn learn(
+        &mut self,
+        value: Option<f64>,
+        limit: Option<f64>,
+        dimension: usize,
+        pending: usize,
+    ) -> bool {
         let tolerance = (FAILURES_PER_COORDINATE * dimension as f64).max(MIN_FAILURES);
-        let is_better = match (value, self.best) {
+        let is_better = match (value, limit.or(self.best)) {
             (Some(value), Some(best)) => value < best,
             (Some(_), None) => true,
             (None, _) => false,

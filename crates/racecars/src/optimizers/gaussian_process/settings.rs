@@ -14,6 +14,9 @@ settings! {
         /// The largest number of points in the model when it is fitted. A step takes time in proportion to
         /// its square. Default: 200.
         points: Option<usize>,
+        /// Whether the objective is noisy. If it is, the model expects noise, and the trust region goes by
+        /// the model rather than by single values. Default: false.
+        noisy: bool,
     }
 }
 
@@ -22,6 +25,7 @@ settings! {
 pub(super) struct Resolved {
     pub(super) design: usize,
     pub(super) points: usize,
+    pub(super) noisy: bool,
 }
 
 const MAX_DESIGN: usize = 1 << 20;
@@ -34,6 +38,7 @@ impl GaussianProcess {
         let resolved = Resolved {
             design: self.design.unwrap_or_else(|| (dimension + 2).min(eighth).max(4)),
             points: self.points.unwrap_or(200),
+            noisy: self.noisy,
         };
         resolved.check()?;
         Ok(resolved)
@@ -42,7 +47,7 @@ impl GaussianProcess {
 
 impl Resolved {
     pub(super) fn check(&self) -> Result<()> {
-        let Resolved { design, points } = *self;
+        let Resolved { design, points, .. } = *self;
         ensure!(design <= MAX_DESIGN, setting, "design = {design} is not at most {MAX_DESIGN}");
         let is_possible = (MIN_POINTS..=MAX_POINTS).contains(&points);
         ensure!(is_possible, setting, "points = {points} is not from {MIN_POINTS} to {MAX_POINTS}");

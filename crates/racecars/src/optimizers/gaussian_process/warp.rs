@@ -75,6 +75,18 @@ impl Warp {
         warped / self.unit
     }
 
+    /// The value that is transformed to this one.
+    pub(super) fn invert(&self, warped: f64) -> f64 {
+        let (warped, knee) = (warped * self.unit, self.knee_at());
+        let distance = if warped <= 0.0 || knee.is_infinite() {
+            warped
+        } else {
+            knee * (warped / knee).exp_m1()
+        };
+        let distance = distance.clamp(-MAX_DISTANCE, MAX_DISTANCE);
+        (2.0 * (0.5 * self.low + self.half_scale * distance)).clamp(f64::MIN, f64::MAX)
+    }
+
     /// The logarithm of the derivative of the transformation at a value, but for a constant that all
     /// knees share.
     pub(super) fn log_slope(&self, value: f64) -> f64 {
@@ -105,6 +117,10 @@ mod tests {
             assert!(warp.is_sound());
             let warped: Vec<f64> = values.iter().map(|x| warp.apply(*x)).collect();
             assert!(warped.is_sorted_by(|a, b| a < b));
+            for (value, warped) in values.iter().zip(&warped) {
+                let back = warp.invert(*warped);
+                assert!((back - value).abs() < 1e-9 * value.abs().max(1.0), "{value} {back}");
+            }
             assert!(warp.apply(-8.0) < warped[0], "better values are still better");
             let mean = warped.iter().sum::<f64>() / 50.0;
             let variance = warped.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / 50.0;

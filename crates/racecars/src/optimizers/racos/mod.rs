@@ -350,11 +350,11 @@ impl Search for RacosSearch {
         self.schedule.restarts()
     }
 
-    fn revise(&mut self, point: &[f64], rank: Rank) {
-        self.training.revise_best(point, rank);
+    fn revise(&mut self, point: &[f64], _: Rank, mean: Rank) {
+        self.training.revise_best(point, mean);
         let record = self.record.as_mut().filter(|record| *record.point == *point);
-        if let Some(record) = record.filter(|_| !rank.is_failure()) {
-            record.rank = rank;
+        if let Some(record) = record.filter(|_| !mean.is_failure()) {
+            record.rank = mean;
         }
     }
 }

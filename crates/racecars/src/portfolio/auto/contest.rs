@@ -63,17 +63,24 @@ pub(super) struct Contest {
 
 impl Contest {
     /// Whether the Gaussian process gets the budget, and why.
-    pub(super) fn model_reason(self, is_discrete: bool, is_noisy: bool) -> Option<&'static str> {
+    pub(super) fn model_reason(
+        self,
+        is_discrete: bool,
+        is_noisy: bool,
+        points: Option<u64>,
+    ) -> Option<&'static str> {
         let Contest { horizon, n } = self;
         if n as usize > MAX_DIMENSION {
             return None;
         }
+        // In a small space the model chooses which points to re-evaluate when all were evaluated.
+        let noisy = horizon.min(points.unwrap_or(u64::MAX));
         match (is_discrete, is_noisy) {
+            (_, true) if noisy <= NOISY_MODEL_MAX_BUDGET => {
+                Some("few evaluations of a noisy objective")
+            }
             (true, _) if horizon <= DISCRETE_MODEL_MAX_BUDGET => {
                 Some("few evaluations, and some coordinates are discrete")
-            }
-            (false, true) if horizon <= NOISY_MODEL_MAX_BUDGET => {
-                Some("few evaluations of a noisy objective")
             }
             (false, false) if (horizon as f64) < DESCENT_MIN_PER_COORDINATE * n as f64 => {
                 Some("too few evaluations for a descent")

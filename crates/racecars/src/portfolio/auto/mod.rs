@@ -20,6 +20,7 @@ use super::{Origin, PortfolioSearch, Rule, Team};
 use crate::error::Result;
 use crate::optimizers::Algorithm;
 use crate::optimizers::cma_es::CmaEs;
+use crate::optimizers::gaussian_process::GaussianProcess;
 use crate::optimizers::saved::ID_HEADROOM;
 use crate::optimizers::settings::{choices, settings};
 use crate::optimizers::shell::{Setup, Shell, Tools};
@@ -45,7 +46,7 @@ settings! {
     pub struct Auto {
         /// Whether the objective is noisy: detect, yes or no. If it is, points that may look better only
         /// by chance are re-evaluated, and the best value is a mean. `detect`, the default, evaluates the
-        /// first point twice, unless a coordinate is discrete.
+        /// first point twice, from a budget of 20 on.
         noise: Noise,
     }
 }
@@ -71,8 +72,8 @@ settings! {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Noise {
-    /// Detect noise by evaluating the first point twice. Spaces with discrete coordinates count as
-    /// deterministic, since no point is asked twice there.
+    /// Detect noise by evaluating the first point twice. With a budget of less than 20, or just enough for
+    /// every point of a discrete space, the objective counts as deterministic.
     #[default]
     Detect,
     /// Noisy.
@@ -123,10 +124,15 @@ impl AutoRule {
         let Setup { space, budget, seed } = setup;
         let n = space.dimension();
         let horizon = plan::horizon(budget, n);
-        let survey = plan::surveyed_coordinates(horizon, n)
-            .filter(|_| !space.can_repeat())
-            .map(|coordinates| Survey::new(coordinates, random.bits()));
         let noise = settings.noise;
+        let coordinates = match space.can_repeat() {
+            true => plan::checks_noise(budget, horizon, space.cardinality()).then_some(0),
+            false => plan::surveyed_coordinates(horizon, n),
+        };
+        let survey = coordinates
+            // Without coordinates, it only looks for noise.
+            .filter(|&coordinates| coordinates > 0 || noise != Noise::No)
+            .map(|coordinates| Survey::new(coordinates, random.bits()));
         let rule = AutoRule { seed, noise, budget, horizon, survey, ..AutoRule::default() };
         Ok(PortfolioSearch::new(rule, budget))
     }
@@ -151,7 +157,7 @@ impl AutoRule {
         // What is still not known by now counts as deterministic: the repeated point failed or was lost.
         let is_noisy = self.is_noisy() == Some(true);
         let is_discrete = space.can_repeat();
-        let model = self.contest(space).model_reason(is_discrete, is_noisy);
+        let model = self.contest(space).model_reason(is_discrete, is_noisy, space.cardinality());
         let (mut legs, reason) = if let Some(reason) = model {
             (vec![Leg::new(Role::GaussianProcess, horizon)], reason.to_string())
         } else if is_discrete {
@@ -171,7 +177,8 @@ impl AutoRule {
         if legs.is_empty() {
             legs.push(Leg::new(Role::RaceCars, horizon.max(asked + 1)));
         }
-        team.referee = is_noisy.then(|| Referee::new(noise, self.budget));
+        let is_by_model = legs[0].role == Role::GaussianProcess;
+        team.referee = is_noisy.then(|| Referee::new(noise, self.budget, is_by_model));
         team.note(asked, reason);
         debug_assert!(legs.is_sorted_by(|a, b| a.until <= b.until), "legs are in order");
         self.legs = legs;
@@ -238,7 +245,9 @@ impl AutoRule {
             Role::Quadratic => Algorithm::quadratic(),
             Role::QuasiNewton => Algorithm::quasi_newton(),
             Role::LShade => Algorithm::l_shade(),
-            Role::GaussianProcess => Algorithm::gp(),
+            Role::GaussianProcess => {
+                Algorithm::Gp(GaussianProcess::default().noisy(team.referee.is_some()))
+            }
             Role::CmaEs => {
                 let sigma = match share {
                     Some(share) if !self.is_contest && !was_active(Role::Polish) => {

@@ -56,6 +56,8 @@ const DEFAULT_PER_COORDINATE: u64 = 100;
 pub(super) const MAX_HORIZON: u64 = ID_HEADROOM / 4;
 /// The survey may use at most 1/14 of the budget.
 const BUDGET_PER_SURVEY: u64 = 14;
+/// From this budget on, the first point is evaluated twice to detect noise.
+const NOISE_CHECK_MIN_BUDGET: u64 = 20;
 /// Above this share of crossed pairs coordinates interact, for multimodal and for unimodal profiles.
 /// Ackley's function, which is almost separable, has 0.03; Rosenbrock's has 0.1.
 const INTERACTION_THRESHOLDS: [f64; 2] = [0.15, 0.03];
@@ -103,11 +105,22 @@ pub(super) fn horizon(budget: Option<u64>, dimension: usize) -> u64 {
 
 /// The number of coordinates to survey: 0 to detect noise only, `None` for no survey.
 pub(super) fn surveyed_coordinates(horizon: u64, dimension: usize) -> Option<usize> {
-    let fits =
-        |coordinates: &usize| BUDGET_PER_SURVEY * Survey::cost(*coordinates) as u64 <= horizon;
+    let fits = |coordinates: &usize| match *coordinates {
+        0 => horizon >= NOISE_CHECK_MIN_BUDGET,
+        _ => BUDGET_PER_SURVEY * Survey::cost(*coordinates) as u64 <= horizon,
+    };
     // A single coordinate cannot interact.
     let is_possible = |coordinates: &usize| dimension > 1 || *coordinates == 0;
     [6, 4, 0].into_iter().filter(is_possible).find(fits)
+}
+
+/// Whether noise is looked for in a space with discrete coordinates and this many points. If the budget is
+/// just enough for all points, each is evaluated once.
+pub(super) fn checks_noise(budget: Option<u64>, horizon: u64, points: Option<u64>) -> bool {
+    match points.filter(|&points| points <= horizon) {
+        Some(points) => budget.is_some_and(|budget| budget > points),
+        None => horizon >= NOISE_CHECK_MIN_BUDGET,
+    }
 }
 
 /// The evaluations reserved for polishing at the end: two turns of each coordinate or 6 %, but not more
@@ -201,11 +214,25 @@ mod tests {
 
     #[test]
     fn a_small_budget_has_no_survey() {
-        assert_eq!(surveyed_coordinates(20, 9), None);
+        assert_eq!(surveyed_coordinates(19, 9), None);
+        assert_eq!(surveyed_coordinates(20, 9), Some(0));
         assert_eq!(surveyed_coordinates(570, 9), Some(0));
         assert_eq!(surveyed_coordinates(600, 9), Some(4));
         assert_eq!(surveyed_coordinates(1000, 9), Some(6));
         assert_eq!(surveyed_coordinates(1000, 1), Some(0));
+        for (budget, points, is_checked) in [
+            (Some(19), None, false),
+            (Some(20), None, true),
+            (Some(19), Some(20), false),
+            (Some(20), Some(20), false),
+            (Some(21), Some(20), true),
+            (Some(7), Some(6), true),
+            (None, Some(6), false),
+            (None, Some(1000), true),
+        ] {
+            let horizon = horizon(budget, 2);
+            assert_eq!(checks_noise(budget, horizon, points), is_checked, "{budget:?} {points:?}");
+        }
         let plan = plan(None, false, 1, 1);
         assert_eq!(plan.legs, [Leg::new(Role::RaceCars, 1)]);
     }
