@@ -80,13 +80,11 @@ impl TrainingSet {
 
     /// Inserts a sample into the positives. Returns the sample that is not among the best m, if there are
     /// more.
-    #[inline]
     fn insert_positive(&mut self, sample: Sample) -> Option<Sample> {
-        let is_full = self.positives.len() == self.positive_size;
-        if is_full && self.positives.last().is_some_and(|last| last.rank.beats(sample.rank)) {
+        let index = self.positives.partition_point(|positive| positive.rank.beats(sample.rank));
+        if index >= self.positive_size {
             return Some(sample);
         }
-        let index = self.positives.partition_point(|positive| positive.rank.beats(sample.rank));
         self.positives.insert(index, sample);
         (self.positives.len() > self.positive_size).then(|| self.positives.pop()).flatten()
     }
