@@ -70,6 +70,7 @@ impl Merge {
     }
 
     /// The point to propose, if there is one.
+    #[inline]
     pub(super) fn take_due(&mut self) -> Option<&[f64]> {
         std::mem::take(&mut self.is_due).then_some(&self.point)
     }

@@ -147,6 +147,7 @@ impl RacosSearch {
 
     /// Writes a sample from a learned box within the region to `point`. Also returns the only coordinate
     /// that is known to differ from x+, with the value there.
+    #[inline]
     fn exploit(
         &mut self,
         tools: &mut Tools<'_, Move>,
@@ -185,6 +186,7 @@ impl RacosSearch {
     }
 
     /// Writes the merged point to `point`, if there is one to be proposed that was not seen before.
+    #[inline]
     fn merged(&mut self, tools: &Tools<'_, Move>, point: &mut [f64]) -> Option<u64> {
         point.copy_from_slice(self.merge.take_due()?);
         let key = tools.space.key(point);
@@ -219,13 +221,11 @@ impl RacosSearch {
         tools.draw(point)
     }
 
-    /// Starts the next run, if this one is over: with a new training set. The best point is kept apart, so
-    /// that the search does not return to it.
-    fn restart_if_over(&mut self, tools: &mut Tools<'_, Move>) {
-        if !self.schedule.restart(tools.ledger.told(), tools.space.dimension()) {
-            return;
-        }
-        self.first_id = tools.ledger.next_id();
+    /// Starts a run with a new training set. The best point is kept apart, so that the search does not
+    /// return to it.
+    #[cold]
+    fn restart(&mut self, first_id: u64) {
+        self.first_id = first_id;
         self.merge = Merge::default();
         let training = TrainingSet::new(self.settings.training_size, self.settings.positive_size);
         let old = std::mem::replace(&mut self.training, training);
@@ -261,7 +261,9 @@ impl Search for RacosSearch {
 
     #[inline]
     fn propose(&mut self, tools: &mut Tools<'_, Move>) -> Option<Proposal<Move>> {
-        self.restart_if_over(tools);
+        if self.schedule.restart(tools.ledger.told(), tools.space.dimension()) {
+            self.restart(tools.ledger.next_id());
+        }
         let mut point = tools.buffer();
         // Until r outcomes are known, proposals are uniform draws, since asking never waits.
         let Some(best) = self.training.best().filter(|_| self.training.is_ready()) else {

@@ -98,6 +98,7 @@ impl RegionSchedule {
     }
 
     /// Starts the next run if this one has converged or has used its evaluations. Returns whether it did.
+    #[inline]
     pub(super) fn restart(&mut self, told: u64, dimension: usize) -> bool {
         match self {
             RegionSchedule::Adaptive(adaptive) => adaptive.restart(told, dimension),
@@ -197,8 +198,8 @@ impl RegionSchedule {
                 is_share(adaptive.width)
                     && is_share(adaptive.narrowest)
                     && adaptive.left < ID_HEADROOM
-                    && adaptive.last < ID_HEADROOM
-                    && adaptive.stride < ID_HEADROOM
+                    && adaptive.last < space.dimension() as u64
+                    && adaptive.stride <= space.dimension() as u64
                     && adaptive.stalled < ID_HEADROOM
                     && adaptive.restarts == space.is_continuous()
                     && adaptive.start < ID_HEADROOM
@@ -255,12 +256,17 @@ impl AdaptiveRegion {
 
     /// Starts the next run after `told` evaluations, if this one is over. Returns whether it did. Without a
     /// budget, the run is planned for as many evaluations as there were before.
+    #[inline]
     fn restart(&mut self, told: u64, dimension: usize) -> bool {
         let used = told.saturating_sub(self.start);
+        let is_over = self.has_converged || self.horizon.is_some_and(|horizon| used >= horizon);
+        // First, as it is all that most steps need.
+        if !is_over || !self.restarts {
+            return false;
+        }
         let least = AdaptiveRegion::MIN_LAST_RUN.saturating_mul(dimension as u64);
         let is_last = self.budget.is_some_and(|budget| budget.saturating_sub(told) < least);
-        let is_over = self.has_converged || self.horizon.is_some_and(|horizon| used >= horizon);
-        if !self.restarts || is_last || !is_over {
+        if is_last {
             return false;
         }
         self.start = told;
@@ -300,7 +306,9 @@ impl AdaptiveRegion {
             };
         }
         self.left -= 1;
-        self.last = (self.last + self.stride) % n;
+        // Both are at most n, so that this is the remainder, without a division.
+        let next = self.last + self.stride;
+        self.last = if next < n { next } else { next - n };
         self.last
     }
 
