@@ -121,8 +121,11 @@ pub(crate) struct Team {
     best: Incumbent,
     /// Present if the objective is noisy.
     referee: Option<Referee>,
-    /// Points told before a member was active. Members that look for a start of their own begin with them.
+    /// Points told before the members were chosen. Members that look for a start of their own begin with
+    /// them.
     early: Vec<EarlyPoint>,
+    /// Whether a member is active only until the rule knows enough to choose.
+    is_provisional: bool,
     /// Whether known points were told.
     has_known: bool,
     survey: Account,
@@ -443,7 +446,7 @@ impl<R: Rule> Search for PortfolioSearch<R> {
                 if let Some(number) = number {
                     rule.learn_probe(number, sample.rank.value());
                 }
-                if team.has_active_member() {
+                if team.has_active_member() && !team.is_provisional {
                     return Ok(Some(sample.point));
                 }
                 let Sample { point, rank, .. } = sample;

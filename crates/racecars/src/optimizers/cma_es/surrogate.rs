@@ -138,7 +138,7 @@ impl Surrogate {
             && self.points.iter().chain(self.minimum.iter().flatten()).all(|&x| is_bounded(x))
             && self.minimum.as_ref().is_none_or(|minimum| minimum.len() == n)
             && self.required <= lambda
-            && told < self.required
+            && told < lambda
     }
 }
 

@@ -19,6 +19,13 @@ const DESCENT_MIN_PER_COORDINATE: u64 = 3;
 /// Up to this dimension, descents use quadratic models: they need 2 n values before the first step, and
 /// fewer than quasi-Newton steps after that.
 const QUADRATIC_MAX_DIMENSION: usize = 12;
+/// Up to this dimension they are also used for heats if as many candidates are out as there are coordinates.
+/// Above it, their steps take milliseconds.
+const WIDE_QUADRATIC_MAX_DIMENSION: u64 = 50;
+/// With more candidates than this out, heats need this many rounds: the budget divided by the candidates
+/// out. With fewer rounds, one descent learns more than three members.
+const FEW_OUT: u64 = 3;
+const HEATS_MIN_ROUNDS: u64 = 150;
 /// From this budget per coordinate on there are heats.
 const HEATS_MIN_PER_COORDINATE: u64 = 45;
 /// The part of the budget that a heat takes.
@@ -49,12 +56,14 @@ const DISCRETE_MODEL_MAX_BUDGET: u64 = 60;
 pub(super) struct Contest {
     pub(super) horizon: u64,
     pub(super) n: u64,
+    /// The number of candidates out at a time.
+    pub(super) out: u64,
 }
 
 impl Contest {
     /// Whether the Gaussian process gets the budget, and why.
     pub(super) fn model_reason(self, is_discrete: bool, is_noisy: bool) -> Option<&'static str> {
-        let Contest { horizon, n } = self;
+        let Contest { horizon, n, .. } = self;
         if n as usize > MAX_DIMENSION {
             return None;
         }
@@ -74,51 +83,75 @@ impl Contest {
 
     /// Whether members compete: not if the shape of the objective says who is best with this budget.
     pub(super) fn is_open(self, shape: Option<Shape>) -> bool {
-        let is_descent = |shape: Shape| shape.interacts() && !shape.is_wavy();
+        let is_descent =
+            |shape: Shape| (shape.interacts() || !self.has_rounds()) && !shape.is_wavy();
         let is_long = self.horizon >= SURVEY_MIN_PER_COORDINATE * self.n;
         self.n as usize <= MAX_DIMENSION && (is_long || shape.is_none_or(is_descent))
     }
 
     /// Whether there is time for heats.
     pub(super) fn has_heats(self) -> bool {
-        self.horizon >= HEATS_MIN_PER_COORDINATE * self.n
+        self.horizon >= HEATS_MIN_PER_COORDINATE * self.n && self.has_rounds()
+    }
+
+    /// Whether all candidates that are out come back often enough for several members to learn.
+    fn has_rounds(self) -> bool {
+        self.out <= FEW_OUT || self.horizon / self.out >= HEATS_MIN_ROUNDS
+    }
+
+    /// The descent of a run with heats. Quadratic models make use of any number of points at a time,
+    /// quasi-Newton steps of n.
+    pub(super) fn descent(self) -> Role {
+        let is_wide = self.out >= self.n && self.n <= WIDE_QUADRATIC_MAX_DIMENSION;
+        if is_wide { Role::Quadratic } else { Role::QuasiNewton }
+    }
+
+    /// The descent of a run without heats.
+    pub(super) fn only_descent(self) -> Role {
+        let is_small = self.n as usize <= QUADRATIC_MAX_DIMENSION;
+        if is_small { Role::Quadratic } else { self.descent() }
     }
 
     /// The first legs.
     pub(super) fn opening(self, shape: Option<Shape>) -> (Vec<Leg>, String) {
-        let Contest { horizon, n } = self;
+        let Contest { horizon, n, .. } = self;
         let heat = horizon / BUDGET_PER_HEAT;
         match shape {
             Some(shape) if horizon >= SURVEY_MIN_PER_COORDINATE * n => {
                 (self.surveyed(shape), shape.to_string())
             }
             _ if self.has_heats() => {
-                let roles = [Role::QuasiNewton, Role::RaceCars, Role::CmaEs];
+                let roles = [self.descent(), Role::RaceCars, Role::CmaEs];
                 let legs = (1..).zip(roles).map(|(place, role)| Leg::new(role, place * heat));
                 let what = "for a descent, RACE-CARS and CMA-ES";
                 (legs.collect(), format!("heats of {heat} evaluations {what}"))
             }
             _ => {
-                let is_small = n as usize <= QUADRATIC_MAX_DIMENSION;
-                let role = if is_small { Role::Quadratic } else { Role::QuasiNewton };
-                let reason = "few evaluations per coordinate: a descent from the centre";
-                (vec![Leg::handing_over(role, horizon)], reason.to_string())
+                let role = self.only_descent();
+                let reason = match self.has_rounds() {
+                    true => "few evaluations per coordinate: a descent from the centre".to_string(),
+                    false => format!(
+                        "few evaluations for {} candidates out at a time: a descent from the centre",
+                        self.out
+                    ),
+                };
+                (vec![Leg::handing_over(role, horizon)], reason)
             }
         }
     }
 
     /// The first legs of a long run: a descent, and then who is fit for the shape.
     fn surveyed(self, shape: Shape) -> Vec<Leg> {
-        let Contest { horizon, n } = self;
+        let Contest { horizon, n, .. } = self;
         let end = self.end();
         if shape.interacts() {
             return vec![
-                Leg::handing_over(Role::QuasiNewton, horizon / BUDGET_PER_DESCENT),
+                Leg::handing_over(self.descent(), horizon / BUDGET_PER_DESCENT),
                 Leg::new(Role::CmaEs, self.evolution().unwrap_or(end)),
             ];
         }
         let descent = horizon / BUDGET_PER_SEPARABLE_DESCENT;
-        let mut legs = vec![Leg::handing_over(Role::QuasiNewton, descent)];
+        let mut legs = vec![Leg::handing_over(self.descent(), descent)];
         if shape.is_wavy() {
             legs.push(Leg::new(Role::RaceCars, end));
         } else {
@@ -138,14 +171,14 @@ impl Contest {
 
     /// The points asked after which L-SHADE begins, if it has a part.
     pub(super) fn evolution(self) -> Option<u64> {
-        let Contest { horizon, n } = self;
+        let Contest { horizon, n, .. } = self;
         let has_part = n <= EVOLUTION_MAX_DIMENSION && horizon >= EVOLUTION_MIN_PER_COORDINATE * n;
         has_part.then_some(horizon / 3)
     }
 
     /// The points asked after which only polishing is left.
     pub(super) fn end(self) -> u64 {
-        let Contest { horizon, n } = self;
+        let Contest { horizon, n, .. } = self;
         horizon - (4 * n).max(horizon / 100 * 6).min(horizon / 10)
     }
 }
