@@ -391,7 +391,12 @@ impl<R: Rule> Search for PortfolioSearch<R> {
             return Some(reevaluation);
         }
         if team.has_active_member() {
-            return team.propose(tools.space);
+            let proposal = team.propose(tools.space);
+            // In a continuous space, a uniform draw if no member has a point: a polish without members before
+            // it, while all its coordinates are out.
+            if proposal.is_some() || tools.space.can_repeat() {
+                return proposal;
+            }
         }
         let mut point = tools.buffer();
         let number = rule.probe(tools.space, &mut point);
