@@ -20,9 +20,10 @@ TERMS = {
 The regret without a budget, stopped after T evaluations, divided by that of the same method which
 knew T: the geometric mean over all problems, the median and the worst (medians of instances).""",
     "workers": """\
-The geometric mean over all problems of the regret with q candidates out divided by that of the same
-method with one, and in brackets by that of `auto` (or the first method) with one. Below: the share
-of the workers' time that was not spent waiting for the optimizer to propose.""",
+The regret with q candidates out divided by that of the same method with one: the median and the
+geometric mean over all problems. In brackets, both relative to `auto` (or the first method) with
+one. Below: the share of the workers' time that was not spent waiting for the optimizer to
+propose.""",
     "noise": """\
 The mean rank of the true value at the recommended point, 1 for the least, over the problems that
 all methods have run; in brackets the geometric mean relative to the least. For simulators, the mean
@@ -50,6 +51,11 @@ def geometric(ratios: list[float]) -> str:
     if not ratios:
         return NONE
     return short(math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))) + "x"
+
+
+def middle_and_mean(ratios: list[float]) -> str:
+    """The median and the geometric mean."""
+    return f"{short(statistics.median(ratios))}x, {geometric(ratios)}" if ratios else NONE
 
 
 def regrets(trials: list[Trial], method: str, condition: str) -> dict[Place, float]:
@@ -96,8 +102,8 @@ def workers(trials: list[Trial]) -> list[str]:
             cells = []
             for condition in conditions:
                 found = regrets(of_budget, method, condition)
-                to_first = geometric(ratios(found, first))
-                cells.append(f"{geometric(ratios(found, alone))} ({to_first})")
+                to_first = middle_and_mean(ratios(found, first))
+                cells.append(f"{middle_and_mean(ratios(found, alone))} ({to_first})")
             rows.append([label(method), *cells])
             busy.append([label(method), *(share(of_budget, method, c) for c in conditions)])
         header = ["method", *(f"q = {condition}" for condition in conditions)]

@@ -44,6 +44,16 @@ impl<M> Ledger<M> {
         self.pending.len()
     }
 
+    /// The number of candidates that are out at a time. Lost ones do not count: when w are out, the k-th
+    /// latest was asked hardly more than w candidates ago.
+    pub(crate) fn out(&self) -> usize {
+        let is_recent = |&(place, pending): &(u64, &PendingCandidate<M>)| {
+            self.next_id - pending.id <= 4 * place
+        };
+        let recent = (1..).zip(self.pending.iter().rev()).filter(is_recent);
+        recent.last().map_or(0, |(place, _)| place as usize)
+    }
+
     /// The data of the pending candidates, by ascending id.
     pub(crate) fn marks(&self) -> impl DoubleEndedIterator<Item = &M> + Clone {
         self.pending.iter().map(|pending| &pending.mark)

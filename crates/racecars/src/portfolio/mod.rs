@@ -121,8 +121,11 @@ pub(crate) struct Team {
     best: Incumbent,
     /// Present if the objective is noisy.
     referee: Option<Referee>,
-    /// Points told before a member was active. Members that look for a start of their own begin with them.
+    /// Points told before the members were chosen. Members that look for a start of their own begin with
+    /// them.
     early: Vec<EarlyPoint>,
+    /// Whether a member is active only until the rule knows enough to choose.
+    is_provisional: bool,
     /// Whether known points were told.
     has_known: bool,
     survey: Account,
@@ -418,7 +421,12 @@ impl<R: Rule> Search for PortfolioSearch<R> {
         }
         if team.has_active_member() {
             let proposal = team.propose(tools.space);
-            return proposal.or_else(|| team.propose_reevaluation(tools, true));
+            let proposal = proposal.or_else(|| team.propose_reevaluation(tools, true));
+            // In a continuous space, a uniform draw if no member has a point: a polish without members before
+            // it, while all its coordinates are out.
+            if proposal.is_some() || tools.space.can_repeat() {
+                return proposal;
+            }
         }
         let mut point = tools.buffer();
         let number = rule.probe(tools.space, &mut point);
@@ -475,7 +483,7 @@ impl<R: Rule> Search for PortfolioSearch<R> {
                 if let Some(number) = number {
                     rule.learn_probe(number, sample.rank.value());
                 }
-                if team.has_active_member() {
+                if team.has_active_member() && !team.is_provisional {
                     return Ok(Some(sample.point));
                 }
                 let Sample { point, rank, .. } = sample;

@@ -224,9 +224,9 @@ impl CmaEsSearch {
         }
     }
 
-    /// Whether the generation is over: lambda outcomes are told, or as many as the surrogate requires, and
-    /// its model is accurate. Then the values of the model are in the scratch space.
-    fn is_generation_over(&mut self) -> bool {
+    /// Whether the generation is over, when this many candidates are out: lambda outcomes are told, or as
+    /// many as the surrogate requires, and its model is accurate. Then the values of the model are in the scratch space.
+    fn is_generation_over(&mut self, out: usize) -> bool {
         let CmaEsSearch { distribution, generation, surrogate, scratch, .. } = self;
         let Scratch { parameters, model, predicted, .. } = scratch;
         let (lambda, told) = (parameters.lambda, generation.told());
@@ -235,6 +235,11 @@ impl CmaEsSearch {
         }
         let Some(surrogate) = surrogate else { return false };
         let n = distribution.mean.len();
+        // Shorter generations would be over before the candidates that are out are told, which are
+        // injected for two generations only.
+        if out > 0 && told < 1 + out.div_ceil(2) {
+            return false;
+        }
         while told >= surrogate.required {
             // The model has no failures and infeasible points: a generation with any is evaluated in full.
             let is_usable = generation.len() >= lambda
@@ -414,7 +419,7 @@ impl Search for CmaEsSearch {
                     Some(column) => self.tell_column(column, rank),
                     None => self.inject(tools.space, &point, rank, false),
                 }
-                if self.is_generation_over() {
+                if self.is_generation_over(tools.ledger.out()) {
                     self.evolve(tools);
                 }
             }

@@ -138,7 +138,7 @@ impl Surrogate {
             && self.points.iter().chain(self.minimum.iter().flatten()).all(|&x| is_bounded(x))
             && self.minimum.as_ref().is_none_or(|minimum| minimum.len() == n)
             && self.required <= lambda
-            && told < self.required
+            && told < lambda
     }
 }
 
@@ -422,7 +422,7 @@ mod tests {
         assert_eq!(surrogate.len(), 30);
         surrogate.begin_generation(8);
         assert_eq!(surrogate.required, 1);
-        assert!(surrogate.is_sound(4, 8, 0) && !surrogate.is_sound(4, 8, 1));
+        assert!(surrogate.is_sound(4, 8, 7) && !surrogate.is_sound(4, 8, 8));
         surrogate.require_more(8);
         surrogate.require_more(8);
         assert_eq!(surrogate.required, 3);

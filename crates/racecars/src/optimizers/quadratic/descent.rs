@@ -7,8 +7,8 @@
 //! away is moved to where its Lagrange function is large. If there is none, and the steps have become as
 //! short as the resolution, the resolution is reduced, until the final one ends the descent.
 //!
-//! For several candidates at a time: where a step would repeat a pending one, the point is one that
-//! improves the geometry instead, or a random point of the trust region.
+//! For several candidates at a time: where a step would repeat a pending one, the point is a step of another
+//! radius, one that improves the geometry, or a random point of the trust region.
 
 use super::model::Model;
 use super::subproblem::{Region, Solver};
@@ -21,6 +21,9 @@ use serde::{Deserialize, Serialize};
 
 /// Values that differ by less than this share are equal up to rounding.
 const ROUNDING: f64 = 64.0 * f64::EPSILON;
+
+/// The factors of the radius for steps that are asked while a step is out.
+const SPECULATIVE_FACTORS: [f64; 2] = [2.0, 0.5];
 
 /// Decisions without a point to evaluate, before a random one is taken. A descent has far fewer.
 const MAX_DECISIONS: usize = 100;
@@ -76,6 +79,8 @@ pub(super) enum Purpose {
         /// The predicted reduction, in the model's units.
         reduction: f64,
         length: f64,
+        /// The trust region's radius.
+        radius: f64,
     },
     /// Replaces this point of the model.
     Improvement { target: usize },
@@ -86,8 +91,11 @@ pub(super) enum Purpose {
 impl Purpose {
     pub(super) fn is_sound(&self) -> bool {
         match *self {
-            Purpose::Step { from, reduction, length } => {
-                from.is_finite() && reduction.is_finite() && (0.0..1e3).contains(&length)
+            Purpose::Step { from, reduction, length, radius } => {
+                from.is_finite()
+                    && reduction.is_finite()
+                    && (0.0..1e3).contains(&length)
+                    && (0.0..=MAX_RADIUS).contains(&radius)
             }
             _ => true,
         }
@@ -148,7 +156,7 @@ impl Descent {
         for _ in 0..MAX_DECISIONS {
             match self.next {
                 Next::Step => {
-                    let reduction = self.minimize_model();
+                    let reduction = self.minimize_model(self.radius);
                     let length = squared(&self.scratch.step).sqrt();
                     let is_useful = reduction > 0.0 && reduction.is_finite();
                     if length < 0.5 * self.resolution || !is_useful {
@@ -156,11 +164,36 @@ impl Descent {
                         continue;
                     }
                     self.write(point);
-                    if pending.clone().any(|(other, _)| self.is_near(point, other)) {
-                        return self.propose_extra(targets(), random, point);
-                    }
+                    let is_out = |this: &Self, point: &[f64]| {
+                        pending.clone().any(|(other, _)| this.is_near(point, other))
+                    };
                     let from = self.model.best_value();
-                    return Decision::Evaluate(Purpose::Step { from, reduction, length });
+                    if !is_out(self, point) {
+                        let radius = self.radius;
+                        return Decision::Evaluate(Purpose::Step {
+                            from,
+                            reduction,
+                            length,
+                            radius,
+                        });
+                    }
+                    // Other radii, which are the next ones if the step that is out turns out well, or badly.
+                    for factor in SPECULATIVE_FACTORS {
+                        let radius = (factor * self.radius).clamp(self.resolution, MAX_RADIUS);
+                        let reduction = self.minimize_model(radius);
+                        let length = squared(&self.scratch.step).sqrt();
+                        self.write(point);
+                        let is_useful = reduction > 0.0 && reduction.is_finite();
+                        if is_useful && !is_out(self, point) {
+                            return Decision::Evaluate(Purpose::Step {
+                                from,
+                                reduction,
+                                length,
+                                radius,
+                            });
+                        }
+                    }
+                    return self.propose_extra(targets(), random, point);
                 }
                 Next::Improve { beyond, is_after_short_step, otherwise } => {
                     let Some((target, distance)) = self.farthest(targets(), beyond) else {
@@ -224,9 +257,9 @@ impl Descent {
         self.failures = if rank.is_failure() { self.failures.saturating_add(1) } else { 0 };
         let is_better = value < self.model.best_value();
         let mut is_step = false;
-        if let Some(Purpose::Step { from, reduction, length }) = purpose {
+        if let Some(Purpose::Step { from, reduction, length, radius }) = purpose {
             is_step = true;
-            self.judge(value, from, reduction, length);
+            self.judge(value, from, reduction, length, radius);
         }
         if self.failures == 1 {
             return;
@@ -240,21 +273,27 @@ impl Descent {
     }
 
     /// Adapts the radius to how well a step was predicted.
-    fn judge(&mut self, value: f64, from: f64, reduction: f64, length: f64) {
+    fn judge(&mut self, value: f64, from: f64, reduction: f64, length: f64, radius: f64) {
         let actual = self.model.in_units(from) - self.model.in_units(value);
         let error = (reduction - actual).abs().min(f64::MAX);
         self.errors = [error, self.errors[0], self.errors[1]];
         self.steps += 1;
         let ratio = actual / reduction;
+        // With several steps out, this one may have had another radius. Then a good step does not reduce the
+        // current one, and a bad step says nothing about shorter ones.
+        let is_longer = radius > self.radius;
+        let least = if radius == self.radius { 0.0 } else { self.radius };
         self.set_radius(if ratio > 0.7 {
-            (0.5 * self.radius).max(2.0 * length)
+            (0.5 * radius).max(2.0 * length).max(least)
         } else if ratio > 0.1 {
-            (0.5 * self.radius).max(length)
+            (0.5 * radius).max(length).max(least)
         } else {
-            (0.5 * self.radius).min(length)
+            (0.5 * radius).min(length).min(self.radius)
         });
         self.next = if ratio >= 0.1 {
             Next::Step
+        } else if is_longer {
+            self.next
         } else {
             let is_short = ratio <= 0.0 && self.radius.max(length) <= self.resolution;
             Next::Improve {
@@ -361,10 +400,10 @@ impl Descent {
     }
 
     /// Writes the step that minimizes the model, and returns the predicted reduction.
-    fn minimize_model(&mut self) -> f64 {
+    fn minimize_model(&mut self, radius: f64) -> f64 {
         self.bound();
         let Scratch { solver, low, high, step, .. } = &mut self.scratch;
-        let region = Region { radius: self.radius, low, high };
+        let region = Region { radius, low, high };
         solver.minimize(1.0, self.model.gradient(), self.model.curvature(), region, step);
         -self.model.change(step)
     }

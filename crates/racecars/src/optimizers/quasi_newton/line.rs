@@ -68,6 +68,16 @@ impl LineSearch {
         }
     }
 
+    /// The length of the trial that is waited for.
+    pub(super) fn length(&self) -> f64 {
+        self.length
+    }
+
+    /// Whether the trial that is waited for was asked.
+    pub(super) fn is_trial_out(&self) -> bool {
+        self.asked > 0
+    }
+
     /// Writes the point of a trial. It stays in the box.
     pub(super) fn write(&self, start: &[f64], length: f64, point: &mut [f64]) {
         for ((x, start), d) in point.iter_mut().zip(start).zip(&self.direction) {

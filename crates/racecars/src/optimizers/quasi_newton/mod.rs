@@ -16,7 +16,8 @@
 //! converged, and the next one starts at a random point.
 //!
 //! All points of a gradient can be out at a time. Further candidates are the other sides of the
-//! quotients, or other steps along the line.
+//! quotients. While a trial is out, the gradient at its point is taken already, which is the next one if
+//! the trial is accepted; after that, other steps along the line are tried.
 
 mod curvature;
 mod line;
@@ -89,6 +90,8 @@ pub(crate) struct QuasiNewtonSearch {
     settings: Resolved,
     /// The number of stages so far. Outcomes of earlier stages are not waited for.
     stage_number: u64,
+    /// The number of difference quotients so far.
+    quotients: u64,
     /// Descents that converged.
     restarts: u64,
     /// x.
@@ -116,12 +119,17 @@ enum Stage {
     /// The value of the iterate is out.
     Value,
     Gradient(Quotients),
-    Line(LineSearch),
+    /// With the quotients at the trial that is waited for: the next gradient, if that trial is accepted.
+    Line(LineSearch, Quotients),
 }
 
 /// The difference quotients of a gradient.
 #[derive(Debug, Serialize, Deserialize)]
 struct Quotients {
+    /// Tells them from earlier ones.
+    number: u64,
+    /// The length of the trial around which they are; 0 for the iterate.
+    length: f64,
     /// The values at both sides of each coordinate, the first side first.
     values: Vec<[Told; 2]>,
     /// The number of points asked, in the order of [`Quotients::side`]; above 2 n they are spare ones.
@@ -150,17 +158,27 @@ pub(crate) struct Query {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 enum Purpose {
     Iterate,
-    /// A side of a difference quotient: its place in the order of asking.
-    Side(usize),
+    /// A side of a difference quotient: the number of the quotients, and its place in the order of asking.
+    Side(u64, usize),
     /// A trial along the line, with its step length.
     Trial(f64),
     Spare,
 }
 
 impl Quotients {
-    fn new(dimension: usize, is_central: bool) -> Self {
+    fn new(number: u64, length: f64, dimension: usize, is_central: bool) -> Self {
         let needed = if is_central { 2 * dimension } else { dimension };
-        Quotients { values: vec![[Told::NotYet; 2]; dimension], asked: 0, needed, told: 0 }
+        let values = vec![[Told::NotYet; 2]; dimension];
+        Quotients { number, length, values, asked: 0, needed, told: 0 }
+    }
+
+    fn tell(&mut self, place: usize, told: Told) {
+        let (index, side) = self.side(place);
+        let slot = &mut self.values[index][side];
+        if *slot == Told::NotYet {
+            *slot = told;
+            self.told += usize::from(place < self.needed);
+        }
     }
 
     /// The coordinate and the side of the point that is asked at this place.
@@ -181,6 +199,7 @@ impl QuasiNewtonSearch {
         Ok(QuasiNewtonSearch {
             settings: settings.resolve(n)?,
             stage_number: 0,
+            quotients: 0,
             restarts: 0,
             iterate: vec![0.5; n],
             value: None,
@@ -213,8 +232,13 @@ impl QuasiNewtonSearch {
         }
     }
 
+    fn new_quotients(&mut self, length: f64) -> Quotients {
+        self.quotients += 1;
+        Quotients::new(self.quotients, length, self.iterate.len(), self.precision > 0)
+    }
+
     fn begin_gradient(&mut self) {
-        let quotients = Quotients::new(self.iterate.len(), self.precision > 0);
+        let quotients = self.new_quotients(0.0);
         self.enter(Stage::Gradient(quotients));
     }
 
@@ -225,35 +249,35 @@ impl QuasiNewtonSearch {
         self.descend(None, random);
     }
 
-    /// The coordinate at a side of the difference quotient. Steps are taken towards the middle first.
-    fn side(&self, index: usize, side: usize) -> f64 {
+    /// The coordinate at a side of the difference quotient at x. Steps are taken towards the middle first.
+    fn side(&self, x: f64, side: usize) -> f64 {
         let length = match self.precision {
             0 => self.settings.difference,
             central => CENTRAL_DIFFERENCES[central - 1],
         } * self.jitter;
-        let x = self.iterate[index];
         let is_upward = (x <= 0.5) == (side == 0);
         (if is_upward { x + length } else { x - length }).clamp(0.0, 1.0)
     }
 
     /// Writes the next point to evaluate, scaled to axes of length 1, when this many others are out.
     fn next(&mut self, out: usize, random: &mut Random, point: &mut [f64]) -> Purpose {
+        let n = self.iterate.len();
         point.copy_from_slice(&self.iterate);
         loop {
             match &mut self.stage {
                 Stage::Gradient(quotients) if quotients.asked < 2 * quotients.values.len() => {
                     let place = quotients.asked;
                     quotients.asked += 1;
-                    let (index, side) = quotients.side(place);
-                    let at = self.side(index, side);
+                    let (number, (index, side)) = (quotients.number, quotients.side(place));
+                    let at = self.side(self.iterate[index], side);
                     if at == self.iterate[index] {
                         // A side at a bound equals the iterate, and has no value of its own.
-                        self.tell_side(place, Told::NoValue, random);
+                        self.tell_side(number, place, Told::NoValue, random);
                         point.copy_from_slice(&self.iterate);
                         continue;
                     }
                     point[index] = at;
-                    return Purpose::Side(place);
+                    return Purpose::Side(number, place);
                 }
                 Stage::Gradient(quotients) => {
                     quotients.asked += 1;
@@ -263,7 +287,28 @@ impl QuasiNewtonSearch {
                         continue;
                     }
                 }
-                Stage::Line(line) => {
+                Stage::Line(line, quotients) => {
+                    // The trial first, then the gradient there, then other trials.
+                    let is_due = line.is_trial_out();
+                    if is_due && quotients.length != line.length() {
+                        let length = line.length();
+                        self.quotients += 1;
+                        *quotients = Quotients::new(self.quotients, length, n, self.precision > 0);
+                    }
+                    if is_due && quotients.asked < quotients.needed {
+                        let place = quotients.asked;
+                        quotients.asked += 1;
+                        let (number, (index, side)) = (quotients.number, quotients.side(place));
+                        line.write(&self.iterate, quotients.length, point);
+                        let at = self.side(point[index], side);
+                        if at == point[index] {
+                            self.tell_side(number, place, Told::NoValue, random);
+                            point.copy_from_slice(&self.iterate);
+                            continue;
+                        }
+                        point[index] = at;
+                        return Purpose::Side(number, place);
+                    }
                     if let Some(length) = line.next() {
                         line.write(&self.iterate, length, point);
                         return Purpose::Trial(length);
@@ -278,16 +323,16 @@ impl QuasiNewtonSearch {
         }
     }
 
-    fn tell_side(&mut self, place: usize, told: Told, random: &mut Random) {
-        let Stage::Gradient(quotients) = &mut self.stage else { return };
-        let (index, side) = quotients.side(place);
-        let slot = &mut quotients.values[index][side];
-        if *slot == Told::NotYet {
-            *slot = told;
-            quotients.told += usize::from(place < quotients.needed);
-        }
-        if quotients.told >= quotients.needed {
-            self.begin_line(random);
+    fn tell_side(&mut self, number: u64, place: usize, told: Told, random: &mut Random) {
+        match &mut self.stage {
+            Stage::Gradient(quotients) if quotients.number == number => {
+                quotients.tell(place, told);
+                if quotients.told >= quotients.needed {
+                    self.begin_line(random);
+                }
+            }
+            Stage::Line(_, quotients) if quotients.number == number => quotients.tell(place, told),
+            _ => {}
         }
     }
 
@@ -296,7 +341,7 @@ impl QuasiNewtonSearch {
     fn slope(&self, quotients: &Quotients, index: usize, value: f64) -> f64 {
         let x = self.iterate[index];
         let difference = |side: usize| match quotients.values[index][side] {
-            Told::Value(other) => Some((other - value, self.side(index, side) - x)),
+            Told::Value(other) => Some((other - value, self.side(x, side) - x)),
             Told::NotYet | Told::NoValue => None,
         };
         let slope = match (difference(0), difference(1)) {
@@ -337,7 +382,10 @@ impl QuasiNewtonSearch {
         let slope = dot(&direction, &free);
         let is_noticeable = -slope > ROUNDING * value.abs();
         match LineSearch::new(direction, slope, value, self.curvature.is_empty()) {
-            Some(line) if is_noticeable => self.enter(Stage::Line(line)),
+            Some(line) if is_noticeable => {
+                let quotients = self.new_quotients(0.0);
+                self.enter(Stage::Line(line, quotients));
+            }
             _ => self.fail(random),
         }
     }
@@ -355,13 +403,16 @@ impl QuasiNewtonSearch {
     }
 
     fn tell_trial(&mut self, length: f64, value: Option<f64>, random: &mut Random) {
-        let Stage::Line(line) = &mut self.stage else { return };
+        let Stage::Line(line, quotients) = &mut self.stage else { return };
         match line.tell(length, value, self.iterate.len()) {
             Verdict::Continue => {}
             Verdict::Failed => self.fail(random),
             Verdict::Accepted { length, value } => {
                 let mut moved = vec![0.0; self.iterate.len()];
                 line.write(&self.iterate, length, &mut moved);
+                let is_next = quotients.length == length && quotients.asked > 0;
+                let next =
+                    is_next.then(|| std::mem::replace(quotients, Quotients::new(0, 0.0, 0, false)));
                 let before = self.value.replace(value).unwrap_or(value);
                 self.step = moved.iter().zip(&self.iterate).map(|(new, old)| new - old).collect();
                 self.iterate = moved;
@@ -369,6 +420,12 @@ impl QuasiNewtonSearch {
                 self.idle = if is_idle { self.idle + 1 } else { 0 };
                 if self.idle >= MAX_IDLE_STEPS {
                     self.restart(random);
+                } else if let Some(next) = next {
+                    let is_complete = next.told >= next.needed;
+                    self.enter(Stage::Gradient(next));
+                    if is_complete {
+                        self.begin_line(random);
+                    }
                 } else {
                     self.begin_gradient();
                 }
@@ -414,6 +471,10 @@ impl Search for QuasiNewtonSearch {
         let Evaluated { sample, asked, .. } = evaluated;
         let value = sample.rank.value();
         match asked.map(|asked| asked.mark) {
+            Some(Query { purpose: Purpose::Side(number, place), .. }) => {
+                let told = value.map_or(Told::NoValue, Told::Value);
+                self.tell_side(number, place, told, tools.random);
+            }
             Some(Query { stage, purpose }) if stage == self.stage_number => match purpose {
                 Purpose::Iterate => match value {
                     Some(_) => {
@@ -426,10 +487,7 @@ impl Search for QuasiNewtonSearch {
                         self.descend(None, tools.random);
                     }
                 },
-                Purpose::Side(place) => {
-                    let told = value.map_or(Told::NoValue, Told::Value);
-                    self.tell_side(place, told, tools.random);
-                }
+                Purpose::Side(..) => {}
                 Purpose::Trial(length) => self.tell_trial(length, value, tools.random),
                 // A descent may as well start here, before the value of its start is known.
                 Purpose::Spare if matches!(self.stage, Stage::Value) && value.is_some() => {
@@ -460,25 +518,33 @@ impl Search for QuasiNewtonSearch {
         let n = space.dimension();
         let is_vector = |x: &[f64]| x.len() == n && x.iter().all(|x| x.is_finite());
         let is_side = |told: &Told| !matches!(told, Told::Value(value) if !value.is_finite());
+        let is_quotients = |quotients: &Quotients| {
+            let Quotients { number, length, values, asked, needed, told } = quotients;
+            *number <= self.quotients
+                && length.is_finite()
+                && values.len() == n
+                && values.iter().flatten().all(is_side)
+                && (*asked as u64) < ID_HEADROOM
+                && [n, 2 * n].contains(needed)
+                && told <= needed
+        };
         let is_stage = match &self.stage {
             Stage::Unstarted | Stage::Value => self.value.is_none(),
-            Stage::Gradient(Quotients { values, asked, needed, told }) => {
-                self.value.is_some()
-                    && values.len() == n
-                    && values.iter().flatten().all(is_side)
-                    && (*asked as u64) < ID_HEADROOM
-                    && [n, 2 * n].contains(needed)
-                    && *told < *needed
+            Stage::Gradient(quotients) => {
+                self.value.is_some() && is_quotients(quotients) && quotients.told < quotients.needed
             }
-            Stage::Line(line) => self.value.is_some() && line.is_sound(n),
+            Stage::Line(line, quotients) => {
+                self.value.is_some() && line.is_sound(n) && is_quotients(quotients)
+            }
         };
         let is_query = |query: &Query| match query.purpose {
-            Purpose::Side(place) => place < 2 * n,
+            Purpose::Side(_, place) => place < 2 * n,
             Purpose::Trial(length) => length.is_finite(),
             Purpose::Iterate | Purpose::Spare => true,
         };
         Ok(is_stage
             && self.stage_number < ID_HEADROOM
+            && self.quotients < ID_HEADROOM
             && self.restarts < ID_HEADROOM
             && is_vector(&self.iterate)
             && self.iterate.iter().all(|x| (0.0..=1.0).contains(x))

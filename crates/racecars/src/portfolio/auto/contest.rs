@@ -21,8 +21,15 @@ const DESCENT_MIN_PER_COORDINATE: f64 = 2.25;
 /// these need more evaluations to begin with, and fewer after that.
 const QUADRATIC_MAX_DIMENSION: u64 = 12;
 const QUADRATIC_MAX_PER_COORDINATE: u64 = 15;
+/// If at least as many candidates are out as there are coordinates, quadratic models make use of all of them,
+/// and quasi-Newton steps of n; above this dimension, their steps take milliseconds.
+const WIDE_QUADRATIC_MAX_DIMENSION: u64 = 50;
 /// From this budget per coordinate on, a descent is not all.
 const LONG_PER_COORDINATE: u64 = 45;
+/// With more candidates than this out, several members need this many rounds: the budget divided by the
+/// candidates out. With fewer rounds, one member learns more.
+const FEW_OUT: u64 = 3;
+const MIN_ROUNDS: u64 = 150;
 /// CMA-ES learns its covariance matrix within this many evaluations times n^2, with and without a surrogate.
 /// With a smaller budget, a descent on a smooth function continues for as long as it makes progress.
 const MATRIX_PER_SQUARED_DIMENSION: [u64; 2] = [15, 40];
@@ -59,6 +66,8 @@ const DISCRETE_MODEL_MAX_BUDGET: u64 = 60;
 pub(super) struct Contest {
     pub(super) horizon: u64,
     pub(super) n: u64,
+    /// The number of candidates out at a time.
+    pub(super) out: u64,
 }
 
 impl Contest {
@@ -69,7 +78,7 @@ impl Contest {
         is_noisy: bool,
         points: Option<u64>,
     ) -> Option<&'static str> {
-        let Contest { horizon, n } = self;
+        let Contest { horizon, n, .. } = self;
         if n as usize > MAX_DIMENSION {
             return None;
         }
@@ -96,7 +105,21 @@ impl Contest {
 
     /// Whether there is time for more than a descent.
     pub(super) fn is_long(self) -> bool {
-        self.horizon >= LONG_PER_COORDINATE * self.n
+        self.horizon >= LONG_PER_COORDINATE * self.n && self.has_rounds()
+    }
+
+    /// Whether the candidates that are out come back often enough for several members to learn.
+    fn has_rounds(self) -> bool {
+        self.out <= FEW_OUT || self.horizon / self.out >= MIN_ROUNDS
+    }
+
+    /// The descent of a long run.
+    pub(super) fn descent(self) -> Role {
+        let is_wide = self.out >= self.n && self.out > FEW_OUT;
+        match is_wide && self.n <= WIDE_QUADRATIC_MAX_DIMENSION {
+            true => Role::Quadratic,
+            false => Role::QuasiNewton,
+        }
     }
 
     /// The number of evaluations of a heat.
@@ -106,22 +129,27 @@ impl Contest {
 
     /// Whether CMA-ES has a surrogate.
     pub(super) fn has_surrogate(self) -> bool {
-        let Contest { horizon, n } = self;
+        let Contest { horizon, n, .. } = self;
         SURROGATE_MAX.iter().any(|&(most, budget)| n <= most && horizon <= budget)
     }
 
     /// The first legs.
     pub(super) fn opening(self, shape: Option<Shape>) -> (Vec<Leg>, String) {
-        let Contest { horizon, n } = self;
-        if !self.is_long() {
+        let Contest { horizon, n, out } = self;
+        let is_wavy = shape.is_some_and(|shape| shape.waves > MAX_WAVES);
+        if !self.is_long() && !is_wavy {
             let is_quadratic =
                 n <= QUADRATIC_MAX_DIMENSION || horizon < QUADRATIC_MAX_PER_COORDINATE * n;
-            let role = if is_quadratic { Role::Quadratic } else { Role::QuasiNewton };
-            let reason = "few evaluations per coordinate: a descent from the centre";
-            return (vec![Leg::handing_over(role, horizon)], reason.to_string());
+            let role = if is_quadratic { Role::Quadratic } else { self.descent() };
+            let few = match self.has_rounds() {
+                true => "per coordinate".to_string(),
+                false => format!("for {out} candidates out at a time"),
+            };
+            let reason = format!("few evaluations {few}: a descent from the centre");
+            return (vec![Leg::handing_over(role, horizon)], reason);
         }
         let end = self.end();
-        let descent = Leg::handing_over(Role::QuasiNewton, self.end_of_descent(shape));
+        let descent = Leg::handing_over(self.descent(), self.end_of_descent(shape));
         let Some(shape) = shape else {
             let reason = "too few evaluations to tell the objective's shape";
             let cma_es = self.learns_matrix().then(|| Leg::handing_over(Role::CmaEs, end));
@@ -173,7 +201,7 @@ impl Contest {
 
     /// The points asked after which L-SHADE may begin, if it has a part.
     pub(super) fn evolution(self) -> Option<u64> {
-        let Contest { horizon, n } = self;
+        let Contest { horizon, n, .. } = self;
         let has_part =
             n <= EVOLUTION_MAX_DIMENSION && horizon >= EVOLUTION_PER_SQUARED_DIMENSION * n * n;
         has_part.then_some(horizon / BUDGET_PER_EVOLUTION)
@@ -181,7 +209,7 @@ impl Contest {
 
     /// The points asked after which only polishing is left.
     pub(super) fn end(self) -> u64 {
-        let Contest { horizon, n } = self;
+        let Contest { horizon, n, .. } = self;
         horizon - (4 * n).max(horizon / 100 * 6).min(horizon / 10)
     }
 }

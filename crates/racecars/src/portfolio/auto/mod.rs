@@ -96,7 +96,7 @@ pub(crate) struct AutoRule {
     /// The number of evaluations planned for: the budget, or without one a number that doubles.
     horizon: u64,
     survey: Option<Survey>,
-    /// Empty until the survey is complete. In a contest, the next leg is added when the last one ends.
+    /// Empty until all probes were asked. In a contest, the next leg is added when the last one ends.
     legs: Vec<Leg>,
     /// The index of the current leg.
     leg: usize,
@@ -144,33 +144,57 @@ impl AutoRule {
         survey.is_complete() || told >= lost_after
     }
 
-    fn contest(&self, space: &Space) -> Contest {
-        Contest { horizon: self.horizon, n: space.dimension() as u64 }
+    fn contest(&self, tools: &Tools<'_, Origin>) -> Contest {
+        let (n, out) = (tools.space.dimension() as u64, tools.ledger.out() as u64 + 1);
+        Contest { horizon: self.horizon, n, out }
+    }
+
+    /// Whether a member may begin while probes are out, so that nobody waits for them: if all were asked,
+    /// and a descent may be wanted. The decision is made again with their values.
+    fn may_begin(&self, space: &Space) -> bool {
+        self.survey.as_ref().is_none_or(Survey::is_asked)
+            && self.noise != Noise::Yes
+            && !space.can_repeat()
+            && space.dimension() <= contest::MAX_DIMENSION
+    }
+
+    /// Whether a plan that was made without a budget is over, so that one for twice the horizon is due.
+    fn outlasts_plan(&self, asked: u64) -> bool {
+        let is_over = asked >= self.horizon && self.horizon < plan::MAX_HORIZON;
+        let is_polished = self.legs[self.leg].role == Role::Polish;
+        self.budget.is_none() && !self.is_contest && is_polished && is_over
     }
 
     /// Makes the plan from the findings of the survey.
     fn decide(&mut self, team: &mut Team, tools: &mut Tools<'_, Origin>) -> Result<()> {
         let (space, asked) = (tools.space, tools.ledger.next_id());
         let (n, horizon) = (space.dimension(), self.horizon);
-        let shape = self.survey.as_ref().and_then(Survey::shape);
+        let was_full = self.is_full;
+        (self.is_contest, self.is_full) = (false, false);
+        self.tired.clear();
+        let contest = self.contest(tools);
+        let shape = self.survey.as_ref().and_then(Survey::shape).filter(|_| !team.is_provisional);
         let noise = self.survey.as_ref().and_then(Survey::noise);
         // What is still not known by now counts as deterministic: the repeated point failed or was lost.
         let is_noisy = self.is_noisy() == Some(true);
         let is_discrete = space.can_repeat();
-        let model = self.contest(space).model_reason(is_discrete, is_noisy, space.cardinality());
+        let model = contest.model_reason(is_discrete, is_noisy, space.cardinality());
         let (mut legs, reason) = if let Some(reason) = model {
             (vec![Leg::new(Role::GaussianProcess, horizon)], reason.to_string())
         } else if is_discrete {
             let reason = format!("some coordinates are discrete{}", plan::noise(is_noisy));
             (vec![Leg::new(Role::RaceCars, horizon)], reason)
-        } else if is_noisy || !self.contest(space).is_open() {
+        } else if is_noisy || !contest.is_open() {
             let plan = plan::plan(shape, is_noisy, horizon, n);
+            if plan.is_full && !was_full {
+                self.members.retain(|member| member.0 != Role::CmaEs);
+            }
             self.is_full = plan.is_full;
             (plan.legs, plan.reason)
         } else {
             self.is_contest = true;
             self.is_full = true;
-            self.contest(space).opening(shape)
+            contest.opening(shape)
         };
         // Legs that would already be over are dropped.
         legs.retain(|leg| leg.until > asked);
@@ -179,9 +203,10 @@ impl AutoRule {
         }
         let is_by_model = legs[0].role == Role::GaussianProcess;
         team.referee = is_noisy.then(|| Referee::new(noise, self.budget, is_by_model));
-        team.note(asked, reason);
+        let until = if team.is_provisional { "until the survey is complete: " } else { "" };
+        team.note(asked, format!("{until}{reason}"));
         debug_assert!(legs.is_sorted_by(|a, b| a.until <= b.until), "legs are in order");
-        self.legs = legs;
+        (self.legs, self.leg) = (legs, 0);
         self.begin_leg(team, tools)
     }
 
@@ -256,7 +281,7 @@ impl AutoRule {
                     }
                     _ => INITIAL_SIGMA,
                 };
-                let has_surrogate = self.is_contest && self.contest(space).has_surrogate();
+                let has_surrogate = self.is_contest && self.contest(tools).has_surrogate();
                 let settings = CmaEs::default().sigma(sigma).surrogate(has_surrogate);
                 match self.is_full {
                     true => Algorithm::CmaEs(settings),
@@ -291,7 +316,8 @@ impl AutoRule {
     }
 
     /// Notes improvements. Returns why the current leg is over, if it is.
-    fn end_of_leg(&mut self, team: &Team, asked: u64, space: &Space) -> Option<String> {
+    fn end_of_leg(&mut self, team: &Team, tools: &Tools<'_, Origin>) -> Option<String> {
+        let asked = tools.ledger.next_id();
         let Leg { role, until, hands_over } = self.legs[self.leg];
         let place = self.place_of(role)?;
         let is_less = |value: f64, than: Option<f64>| than.is_none_or(|than| value < than);
@@ -310,7 +336,7 @@ impl AutoRule {
         if !hands_over {
             return None;
         }
-        let contest = self.contest(space);
+        let contest = self.contest(tools);
         // The restarts of CMA-ES take a long time to improve on the first run, and are better than other
         // members except L-SHADE.
         let is_kept = || contest.evolution().is_none_or(|begin| asked < begin);
@@ -330,11 +356,12 @@ impl AutoRule {
     }
 
     /// The next leg of a contest.
-    fn next_leg(&mut self, team: &mut Team, asked: u64, space: &Space) -> Option<Leg> {
+    fn next_leg(&mut self, team: &mut Team, tools: &Tools<'_, Origin>) -> Option<Leg> {
+        let asked = tools.ledger.next_id();
         while self.budget.is_none() && asked >= self.horizon && self.horizon < plan::MAX_HORIZON {
             self.horizon *= 2;
         }
-        let contest = self.contest(space);
+        let contest = self.contest(tools);
         let end = if self.budget.is_some() { contest.end() } else { self.horizon };
         if asked >= end {
             // A run that is continued beyond its budget goes on with its last member.
@@ -355,8 +382,8 @@ impl AutoRule {
             }
         }
         let roles = match contest.is_long() {
-            true => &[Role::QuasiNewton, Role::CmaEs, Role::RaceCars][..],
-            false => &[Role::RaceCars],
+            true => vec![contest.descent(), Role::CmaEs, Role::RaceCars],
+            false => vec![Role::RaceCars],
         };
         let mut members: Vec<(Role, f64)> = (roles.iter().copied())
             .filter(|role| !self.tired.contains(role))
@@ -391,21 +418,28 @@ impl AutoRule {
 
 impl Rule for AutoRule {
     fn advance(&mut self, team: &mut Team, tools: &mut Tools<'_, Origin>) -> Result<()> {
-        if self.legs.is_empty() {
-            return match self.is_surveyed(tools.ledger.told()) {
-                true => self.decide(team, tools),
-                false => Ok(()),
-            };
+        if self.legs.is_empty() || team.is_provisional {
+            let is_surveyed = self.is_surveyed(tools.ledger.told());
+            if is_surveyed || (self.legs.is_empty() && self.may_begin(tools.space)) {
+                team.is_provisional = !is_surveyed;
+                return self.decide(team, tools);
+            }
+            if self.legs.is_empty() {
+                return Ok(());
+            }
         }
         let asked = tools.ledger.next_id();
         // Each leg asks at least one point, so that this ends.
-        while let Some(reason) = self.end_of_leg(team, asked, tools.space) {
+        while let Some(reason) = self.end_of_leg(team, tools) {
             while self.legs.get(self.leg + 1).is_some_and(|next| next.until <= asked) {
                 self.legs.remove(self.leg + 1);
             }
             if self.leg + 1 == self.legs.len() {
-                let next =
-                    if self.is_contest { self.next_leg(team, asked, tools.space) } else { None };
+                if self.outlasts_plan(asked) {
+                    self.horizon *= 2;
+                    return self.decide(team, tools);
+                }
+                let next = if self.is_contest { self.next_leg(team, tools) } else { None };
                 let Some(next) = next.filter(|next| next.until > asked) else { break };
                 self.legs.push(next);
             }

@@ -4,6 +4,7 @@
 //! docs/auto.md has the measurements behind each rule, the problems it was chosen on, and the results on
 //! other problems.
 
+use super::contest;
 use super::survey::{Shape, Survey};
 use crate::optimizers::saved::ID_HEADROOM;
 use serde::{Deserialize, Serialize};
@@ -50,8 +51,10 @@ pub(super) struct BudgetPlan {
     pub(super) reason: String,
 }
 
-/// Planned evaluations per coordinate if there is no budget. After them, the last algorithm continues.
-const DEFAULT_PER_COORDINATE: u64 = 100;
+/// Planned evaluations per coordinate if there is no budget, in dimensions with a contest and in higher ones.
+/// After them the horizon is doubled. A long contest begins with a descent and not with heats, which is
+/// also the best beginning of runs that are stopped much earlier.
+const DEFAULT_PER_COORDINATE: [u64; 2] = [600, 100];
 /// No run has more evaluations than this.
 pub(super) const MAX_HORIZON: u64 = ID_HEADROOM / 4;
 /// The survey may use at most 1/14 of the budget.
@@ -100,7 +103,8 @@ impl fmt::Display for Shape {
 
 /// The number of evaluations to plan for.
 pub(super) fn horizon(budget: Option<u64>, dimension: usize) -> u64 {
-    budget.unwrap_or(DEFAULT_PER_COORDINATE.saturating_mul(dimension as u64)).clamp(1, MAX_HORIZON)
+    let per_coordinate = DEFAULT_PER_COORDINATE[usize::from(dimension > contest::MAX_DIMENSION)];
+    budget.unwrap_or(per_coordinate.saturating_mul(dimension as u64)).clamp(1, MAX_HORIZON)
 }
 
 /// The number of coordinates to survey: 0 to detect noise only, `None` for no survey.

@@ -112,6 +112,11 @@ impl Survey {
         }
     }
 
+    /// Whether all probes were asked.
+    pub(super) fn is_asked(&self) -> bool {
+        self.asked >= self.values.len()
+    }
+
     pub(super) fn is_complete(&self) -> bool {
         self.told >= self.values.len()
     }
