@@ -558,9 +558,10 @@ impl Classifier {
         let wanted = self.uncertain.len();
         let mut place = 0;
         while let Some(&index) = self.uncertain.get(place) {
-            match self.is_fixed(examples, index, random) {
-                true => drop(self.uncertain.swap_remove(place)),
-                false => place += 1,
+            if self.is_fixed(examples, index, random) {
+                self.uncertain.swap_remove(place);
+            } else {
+                place += 1;
             }
         }
         if place == wanted {
