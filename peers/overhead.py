@@ -2,10 +2,10 @@
 
 Measures `minimize` by RACE-CARS and by default on a function that returns at once, at n = 50,
 relative to a loop that makes a NumPy array and calls the function; and pairs of ask and tell per
-second at n = 500, relative to the evaluations per second of ZOOpt's SRACOS with that function. Also
-`minimize` in spaces with discrete coordinates, at n = 50 and 800: integers (`integrality`), an array of
-choices, and a dict of named parameters, a quarter each of reals, integers, flags and choices, next to
-a loop that builds such a dict.
+second at n = 500, relative to the evaluations per second of ZOOpt's SRACOS with that function.
+Also `minimize` in spaces with discrete coordinates, at n = 50 and 800: integers (`integrality`),
+an array of choices, and a dict of named parameters, a quarter each of reals, integers, flags and
+choices, next to a loop that builds such a dict.
 Rounds alternate, and the minimum of each counts, since the machine may be busy.
 
     ./scripts/wheel --into .venv-python && .venv-python/bin/python -m peers.overhead [--json]
