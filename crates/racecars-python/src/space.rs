@@ -163,7 +163,8 @@ impl Space {
         if self.is_plain {
             return PyArray1::from_slice(py, codes);
         }
-        PyArray1::from_vec(py, self.numbers(codes))
+        // Copying is cheaper than a Python object that owns the vector.
+        PyArray1::from_slice(py, &self.numbers(codes))
     }
 
     /// The numeric form of an encoded point.
@@ -183,43 +184,30 @@ impl Space {
         let numbers = self.numbers(codes);
         for (i, entry) in self.core.entries().iter().enumerate() {
             let (codes, numbers) = (&codes[entry.range()], &numbers[entry.range()]);
-            let value = match entry.array_len() {
-                None => self.value(py, i, entry.domain(), codes[0], numbers[0])?,
-                Some(_) => match entry.domain() {
-                    Domain::Real { .. } | Domain::Grid { .. } => {
-                        PyArray1::from_slice(py, numbers).into_any()
-                    }
-                    Domain::Integer { .. } => {
-                        PyArray1::from_iter(py, numbers.iter().map(|&x| x as i64)).into_any()
-                    }
-                    domain => {
-                        let values = (codes.iter().zip(numbers))
-                            .map(|(&code, &number)| self.value(py, i, domain, code, number));
-                        PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)?.into_any()
-                    }
-                },
-            };
-            params.set_item(&self.names[i], value)?;
+            let object = |&code: &f64| self.objects[i][code as usize].bind(py);
+            let name = &self.names[i];
+            let is_array = entry.array_len().is_some();
+            match entry.domain() {
+                Domain::Integer { .. } if is_array => {
+                    let integers = numbers.iter().map(|&x| x as i64);
+                    params.set_item(name, PyArray1::from_iter(py, integers))?;
+                }
+                Domain::Integer { .. } => params.set_item(name, numbers[0] as i64)?,
+                Domain::Boolean if is_array => {
+                    params.set_item(name, PyList::new(py, codes.iter().map(|&x| x >= 0.5))?)?;
+                }
+                Domain::Boolean => params.set_item(name, codes[0] >= 0.5)?,
+                Domain::Levels(_) | Domain::Categorical(_) if is_array => {
+                    params.set_item(name, PyList::new(py, codes.iter().map(object))?)?;
+                }
+                Domain::Levels(_) | Domain::Categorical(_) => {
+                    params.set_item(name, object(&codes[0]))?;
+                }
+                _ if is_array => params.set_item(name, PyArray1::from_slice(py, numbers))?,
+                _ => params.set_item(name, numbers[0])?,
+            }
         }
         Ok(params)
-    }
-
-    fn value<'py>(
-        &self,
-        py: Python<'py>,
-        entry: usize,
-        domain: &Domain,
-        code: f64,
-        number: f64,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        Ok(match domain {
-            Domain::Integer { .. } => PyInt::new(py, number as i64).into_any(),
-            Domain::Boolean => PyBool::new(py, code >= 0.5).to_owned().into_any(),
-            Domain::Levels(_) | Domain::Categorical(_) => {
-                self.objects[entry][code as usize].bind(py).clone()
-            }
-            _ => PyFloat::new(py, number).into_any(),
-        })
     }
 
     /// Encodes a point: a dict of parameters, or an array of numbers.

@@ -157,32 +157,27 @@ impl RacosSearch {
         /// many attempts in the whole space.
         const MAX_TRIES: usize = 8;
         let RacosSearch { settings, training, schedule, classifier, .. } = self;
-        let mut changed = None;
-        let mut learn = |tools: &mut Tools<'_, Move>, attempt: usize, point: &mut [f64]| {
-            let (space, random) = (tools.space, &mut *tools.random);
+        let (space, random, ledger) = (tools.space, &mut *tools.random, &*tools.ledger);
+        let can_repeat = settings.repeats || !space.can_repeat();
+        for attempt in 0..2 * MAX_TRIES {
             let examples = training.draw(space, random);
+            let positive = examples.positive;
             let is_inside = attempt < MAX_TRIES && !schedule.leaves_region(random);
             let first = schedule.next_coordinate(space.dimension(), random);
             let extra = schedule.extra_coordinates(space.dimension(), random);
             let count = (settings.uncertain + extra).min(space.dimension());
-            let uncertain = Uncertain { first, count };
             let best = training.best().filter(|_| is_inside);
             let region = best.and_then(|best| schedule.region(&best.point));
-            let key = classifier.draw(examples, region, uncertain, random, point);
-            // In discrete spaces another coordinate may have been redrawn.
-            let positive = &examples.positive.point;
-            changed = (first.filter(|&i| count == 1 && point[i] != positive[i]))
-                .map(|i| (i as u32, positive[i]));
-            key
-        };
-        if settings.repeats || !tools.space.can_repeat() {
-            let key = learn(tools, 0, point);
-            return Some((key, changed));
+            let uncertain = Uncertain { first, count, must_change: !can_repeat };
+            let is_seen = |key| !can_repeat && (key == positive.key || ledger.has_seen(key));
+            if let Some(key) = classifier.draw(examples, region, uncertain, random, is_seen) {
+                classifier.write(&positive.point, point);
+                // In discrete spaces another coordinate may have been redrawn.
+                let changed = first.filter(|&i| count == 1 && point[i] != positive.point[i]);
+                return Some((key, changed.map(|i| (i as u32, positive.point[i]))));
+            }
         }
-        match tools.try_unseen(2 * MAX_TRIES, point, learn) {
-            Some(key) => Some((key, changed)),
-            None => tools.draw(point).map(|key| (key, None)),
-        }
+        tools.draw(point).map(|key| (key, None))
     }
 
     /// Writes the merged point to `point`, if there is one to be proposed that was not seen before.
