@@ -8,7 +8,7 @@
 //! best of them leads, and hands over when it has converged or stalled. At the end, parabolas along the
 //! coordinates refine the best point (`polish`).
 //!
-//! In spaces with discrete coordinates, RACE-CARS gets the whole budget, unless it is very small.
+//! In spaces with discrete coordinates, a Gaussian process gets a small budget, and RACE-CARS a larger one.
 
 mod contest;
 mod plan;
@@ -152,13 +152,12 @@ impl AutoRule {
         let noise = self.survey.as_ref().and_then(Survey::noise);
         // What is still not known by now counts as deterministic: the repeated point failed or was lost.
         let is_noisy = self.is_noisy() == Some(true);
-        let is_discrete = space.can_repeat();
-        let model = self.contest(space).model_reason(is_discrete, is_noisy);
-        let (mut legs, reason) = if let Some(reason) = model {
-            (vec![Leg::new(Role::GaussianProcess, horizon)], reason.to_string())
-        } else if is_discrete {
+        let contest = self.contest(space);
+        let (mut legs, reason) = if space.can_repeat() {
             let reason = format!("some coordinates are discrete{}", plan::noise(is_noisy));
-            (vec![Leg::new(Role::RaceCars, horizon)], reason)
+            (contest.discrete(self.budget.is_some()), reason)
+        } else if let Some(reason) = contest.model_reason(is_noisy) {
+            (vec![Leg::new(Role::GaussianProcess, horizon)], reason.to_string())
         } else if is_noisy || !self.contest(space).is_open(shape) {
             let plan = plan::plan(shape, is_noisy, horizon, n);
             self.is_full = plan.is_full;
@@ -229,9 +228,10 @@ impl AutoRule {
             .filter(|_| was_active(Role::RaceCars))
             .and_then(|place| team.member(place).region())
             .map(|region| region.share);
-        // Without a budget, a member that has all of it has none either.
-        let own = (self.budget.is_some() || self.legs.len() > 1 || self.is_contest)
-            .then_some(evaluations);
+        // Without a budget, a member that has all of it has none either, nor has the last one in a
+        // discrete space, which has no polish.
+        let is_open = self.legs.len() == 1 || (self.leg > 0 && space.can_repeat());
+        let own = (self.budget.is_some() || !is_open || self.is_contest).then_some(evaluations);
         let algorithm = match role {
             Role::RaceCars => Algorithm::race_cars(),
             Role::Quadratic => Algorithm::quadratic(),
