@@ -47,8 +47,8 @@ use serde::{Deserialize, Serialize};
 use settings::Resolved;
 use warp::{KNEES, Warp};
 
-/// The width of the box of the initial points, as a share of the space. Corners of the space are far from
-/// everything else, and a model that knows them is a worse one.
+/// The width of the box of the initial points, as a share of a continuous space. Corners of the space are
+/// far from everything else, and a model that knows them is a worse one.
 const DESIGN_WIDTH: f64 = 0.5;
 
 /// The model is fitted again when it has grown by this share.
@@ -61,8 +61,10 @@ const FIRST_FIT_EVALUATIONS: usize = 25;
 /// The knee that the first fit begins with, see [`KNEES`].
 const FIRST_KNEE: u8 = 1;
 
-/// One proposal in so many looks for an improvement in the whole space.
+/// One proposal in so many looks for an improvement in the whole space: in a continuous one, and in one with
+/// discrete coordinates, where each category may have a valley of its own.
 const GLOBAL_INTERVAL: u64 = 10;
+const DISCRETE_GLOBAL_INTERVAL: u64 = 5;
 
 /// Points that are kept at least, of more that were told: the best and the latest.
 const MAX_SAMPLES: usize = 1000;
@@ -131,7 +133,7 @@ impl GpSearch {
     ) -> Result<Self> {
         let settings = settings.resolve(setup.space.dimension(), setup.budget)?;
         Ok(GpSearch {
-            region: TrustRegion::new(0),
+            region: TrustRegion::new(0, setup.space.can_repeat()),
             settings,
             design_seed: random.bits(),
             designed: 0,
@@ -147,15 +149,20 @@ impl GpSearch {
             (0..point.len()).for_each(|i| point[i] = space.axis(i).at(0.5));
         } else {
             self.derived.sequence.write(self.designed, space, random, point);
-            let features = &self.derived.features;
-            let mut x = vec![0.0; point.len()];
-            features.encode(point, &mut x);
-            for x in &mut x[..features.numeric()] {
-                *x = 0.5 + DESIGN_WIDTH * (*x - 0.5);
+            if !space.can_repeat() {
+                self.shrink_designed(point);
             }
-            features.decode(&x, point);
         }
         self.designed = self.designed.wrapping_add(1);
+    }
+
+    /// Moves an initial point towards the center.
+    fn shrink_designed(&self, point: &mut [f64]) {
+        let features = &self.derived.features;
+        let mut x = vec![0.0; point.len()];
+        features.encode(point, &mut x);
+        x.iter_mut().for_each(|x| *x = 0.5 + DESIGN_WIDTH * (*x - 0.5));
+        features.decode(&x, point);
     }
 
     /// The values of all samples: infeasible and failed ones are as bad as the worst. If none is feasible,
@@ -277,7 +284,9 @@ impl GpSearch {
         let Derived { features, model, .. } = derived;
         let (fit, model) = (fit.as_ref()?, model.as_mut()?);
         let n = features.len();
-        let is_global = tools.ledger.next_id() % GLOBAL_INTERVAL == GLOBAL_INTERVAL - 1;
+        let interval =
+            if tools.space.can_repeat() { DISCRETE_GLOBAL_INTERVAL } else { GLOBAL_INTERVAL };
+        let is_global = tools.ledger.next_id() % interval == interval - 1;
         let is_here =
             |&at: &usize| is_global || samples[fit.members[at] as usize].region == region.number;
         let center = (0..model.told())
@@ -450,7 +459,7 @@ impl Search for GpSearch {
         if is_asked && region == self.region.number && self.samples.len() > self.settings.design {
             let (dimension, pending) = (tools.space.dimension(), tools.ledger.pending());
             if self.region.learn(value, limit, dimension, pending) {
-                self.region = TrustRegion::new(region + 1);
+                self.region = TrustRegion::new(region + 1, tools.space.can_repeat());
             }
         }
         Ok(None)

@@ -9,8 +9,10 @@ const MIN_LENGTH: f64 = 1e-4;
 
 const MAX_LENGTH: f64 = 2.0;
 
-/// The first side length.
+/// The first side length: in a continuous space, and in one with discrete coordinates, where a region must
+/// reach other categories and the places where they are good.
 const FIRST_LENGTH: f64 = 0.5;
+const DISCRETE_FIRST_LENGTH: f64 = 1.0;
 
 /// Successes in a row before the region expands.
 const SUCCESSES: u32 = 3;
@@ -32,8 +34,9 @@ pub(super) struct TrustRegion {
 }
 
 impl TrustRegion {
-    pub(super) fn new(number: u64) -> Self {
-        TrustRegion { number, length: FIRST_LENGTH, successes: 0, failures: 0.0, best: None }
+    pub(super) fn new(number: u64, is_discrete: bool) -> Self {
+        let length = if is_discrete { DISCRETE_FIRST_LENGTH } else { FIRST_LENGTH };
+        TrustRegion { number, length, successes: 0, failures: 0.0, best: None }
     }
 
     /// Learns the value of a point of this region; `None` if it is infeasible or failed. It is a success if

@@ -57,9 +57,9 @@ const BUDGET_PER_EVOLUTION: u64 = 5;
 const VALLEY_PER_COORDINATE: u64 = 25;
 /// Noisy objectives: up to this budget a Gaussian process averages best.
 const NOISY_MODEL_MAX_BUDGET: u64 = 300;
-/// With this budget or less in a space with discrete coordinates, the Gaussian process is better than
-/// RACE-CARS.
-const DISCRETE_MODEL_MAX_BUDGET: u64 = 60;
+/// In a space with discrete coordinates, the Gaussian process is better than RACE-CARS with this budget or
+/// less, and without a budget up to this many evaluations.
+const DISCRETE_MODEL_MAX_BUDGET: u64 = 300;
 
 /// The budget, and what it allows.
 #[derive(Debug, Clone, Copy)]
@@ -71,7 +71,8 @@ pub(super) struct Contest {
 }
 
 impl Contest {
-    /// Whether the Gaussian process gets the budget, and why.
+    /// Whether the Gaussian process gets the budget, and why. `points` is the number of points of a discrete
+    /// space.
     pub(super) fn model_reason(
         self,
         is_discrete: bool,
@@ -88,13 +89,26 @@ impl Contest {
             (_, true) if noisy <= NOISY_MODEL_MAX_BUDGET => {
                 Some("few evaluations of a noisy objective")
             }
-            (true, _) if horizon <= DISCRETE_MODEL_MAX_BUDGET => {
-                Some("few evaluations, and some coordinates are discrete")
-            }
             (false, false) if (horizon as f64) < DESCENT_MIN_PER_COORDINATE * n as f64 => {
                 Some("too few evaluations for a descent")
             }
             _ => None,
+        }
+    }
+
+    /// The legs in a space with discrete coordinates.
+    pub(super) fn discrete(self, has_budget: bool) -> Vec<Leg> {
+        let Contest { horizon, n, .. } = self;
+        let model = DISCRETE_MODEL_MAX_BUDGET;
+        match has_budget {
+            _ if n as usize > MAX_DIMENSION => vec![Leg::new(Role::RaceCars, horizon)],
+            true if horizon <= model => vec![Leg::new(Role::GaussianProcess, horizon)],
+            true => vec![Leg::new(Role::RaceCars, horizon)],
+            // The run may end at any time.
+            false => vec![
+                Leg::new(Role::GaussianProcess, model),
+                Leg::new(Role::RaceCars, horizon.max(2 * model)),
+            ],
         }
     }
 

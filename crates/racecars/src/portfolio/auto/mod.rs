@@ -8,7 +8,7 @@
 //! one by one, CMA-ES if they have to change together. At the end, parabolas along the coordinates refine the
 //! best point (`polish`).
 //!
-//! In spaces with discrete coordinates, RACE-CARS gets the whole budget, unless it is very small.
+//! In spaces with discrete coordinates, a Gaussian process gets a small budget, and RACE-CARS a larger one.
 
 mod contest;
 mod plan;
@@ -183,7 +183,7 @@ impl AutoRule {
             (vec![Leg::new(Role::GaussianProcess, horizon)], reason.to_string())
         } else if is_discrete {
             let reason = format!("some coordinates are discrete{}", plan::noise(is_noisy));
-            (vec![Leg::new(Role::RaceCars, horizon)], reason)
+            (contest.discrete(self.budget.is_some() || is_noisy), reason)
         } else if is_noisy || !contest.is_open() {
             let plan = plan::plan(shape, is_noisy, horizon, n);
             if plan.is_full && !was_full {
@@ -262,9 +262,10 @@ impl AutoRule {
             .filter(|_| was_active(Role::RaceCars))
             .and_then(|place| team.member(place).region())
             .map(|region| region.share);
-        // Without a budget, a member that has all of it has none either.
-        let own = (self.budget.is_some() || self.legs.len() > 1 || self.is_contest)
-            .then_some(evaluations);
+        // Without a budget, a member that has all of it has none either, nor has the last one in a
+        // discrete space, which has no polish.
+        let is_open = self.legs.len() == 1 || (self.leg > 0 && space.can_repeat());
+        let own = (self.budget.is_some() || !is_open || self.is_contest).then_some(evaluations);
         let algorithm = match role {
             Role::RaceCars => Algorithm::race_cars(),
             Role::Quadratic => Algorithm::quadratic(),
