@@ -2,7 +2,7 @@
 
 use crate::common::{bits, bowl};
 use racecars::random::Random;
-use racecars::{Algorithm, Candidate, ErrorKind, Optimizer, Outcome, Space};
+use racecars::{Algorithm, Auto, Candidate, ErrorKind, Noise, Optimizer, Outcome, Space};
 
 /// The names of the spaces that an algorithm refuses. All other algorithms take all spaces.
 const REFUSALS: [(&str, &[&str]); 8] = [
@@ -83,6 +83,16 @@ pub(crate) fn cases() -> impl Iterator<Item = Case> {
             (Ok(_), true) => panic!("{algorithm} takes {name}, which it is listed to refuse"),
             (Err(error), false) => panic!("{algorithm} refuses {name}: {error}"),
         }
+    })
+}
+
+/// The cases, without the second evaluation by which `auto` detects noise: tests/noise.rs covers it.
+pub(crate) fn deterministic_cases() -> impl Iterator<Item = Case> {
+    cases().map(|case| match case.algorithm {
+        Algorithm::Auto(_) => {
+            Case { algorithm: Algorithm::Auto(Auto::default().noise(Noise::No)), ..case }
+        }
+        _ => case,
     })
 }
 

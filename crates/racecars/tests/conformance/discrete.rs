@@ -1,20 +1,10 @@
 //! Discrete spaces: no point is asked twice, and the space is exhausted.
 
-use crate::cases::{Case, cases};
+use crate::cases::{Case, deterministic_cases};
 use crate::common::{bits, bowl};
 use racecars::random::Random;
-use racecars::{Algorithm, Auto, Candidate, Noise, Outcome};
+use racecars::{Candidate, Outcome};
 use std::collections::HashSet;
-
-/// The cases, without the second evaluation by which `auto` detects noise: tests/noise.rs covers it.
-fn deterministic_cases() -> impl Iterator<Item = Case> {
-    cases().map(|case| match case.algorithm {
-        Algorithm::Auto(_) => {
-            Case { algorithm: Algorithm::Auto(Auto::default().noise(Noise::No)), ..case }
-        }
-        _ => case,
-    })
-}
 
 fn discrete_cases() -> impl Iterator<Item = Case> {
     deterministic_cases().filter(|case| case.space.is_discrete())

@@ -233,7 +233,7 @@ impl AutoRule {
             }
         };
         self.restarts = team.member(place).restarts();
-        self.own_best = team.own_best(place);
+        (self.best, self.own_best) = (team.best.value(), team.own_best(place));
         self.improved_at = asked;
         if hands_over {
             self.tired.push(role);

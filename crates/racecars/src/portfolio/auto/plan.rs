@@ -232,7 +232,8 @@ mod tests {
             (Some(21), Some(20), true),
             (Some(7), Some(6), true),
             (None, Some(6), false),
-            (None, Some(1000), true),
+            (None, Some(1000), false),
+            (None, Some(2000), true),
         ] {
             let horizon = horizon(budget, 2);
             assert_eq!(checks_noise(budget, horizon, points), is_checked, "{budget:?} {points:?}");
