@@ -148,8 +148,8 @@ def measure(rounds: int) -> dict[str, float]:
         "zoopt_ns": (zoopt, 500, 500),
     }
     for dim in DISCRETE_DIMS:
-        for name, work in DISCRETE.items():
-            jobs[f"{name}_{dim}_ns"] = (work, dim, 1_000_000 // dim)
+        for name, loop in DISCRETE.items():
+            jobs[f"{name}_{dim}_ns"] = (loop, dim, 1_000_000 // dim)
     found = {name: 1e9 * time for name, time in least(jobs, rounds).items()}
     found["minimize_over_bare_loop"] = found["minimize_ns"] / found["bare_loop_ns"]
     found["minimize_over_filled_loop"] = found["minimize_ns"] / found["filled_loop_ns"]
