@@ -29,7 +29,7 @@ use crate::space::Space;
 use contest::Contest;
 use plan::{Leg, Role};
 use serde::{Deserialize, Serialize};
-use survey::Survey;
+use survey::{Shape, Survey};
 
 /// The initial standard deviation of CMA-ES, as a fraction of each axis.
 const INITIAL_SIGMA: f64 = 0.2;
@@ -193,7 +193,9 @@ impl AutoRule {
             (plan.legs, plan.reason)
         } else {
             self.is_contest = true;
-            self.is_full = true;
+            // A separable valley needs no more than one variance per coordinate.
+            let is_separable = |shape: Shape| !shape.interacts() && !shape.is_wavy();
+            self.is_full = !shape.is_some_and(is_separable) || plan::learns_matrix(horizon, n);
             contest.opening(shape)
         };
         // Legs that would already be over are dropped.

@@ -138,6 +138,12 @@ pub(super) fn noise(is_noisy: bool) -> &'static str {
     if is_noisy { "; it is noisy" } else { "" }
 }
 
+/// Whether CMA-ES learns the full covariance matrix.
+pub(super) fn learns_matrix(horizon: u64, dimension: usize) -> bool {
+    horizon >= FULL_MATRIX_PER_COORDINATE.saturating_mul(dimension as u64)
+        && dimension <= FULL_MATRIX_MAX_DIMENSION
+}
+
 pub(super) fn plan(
     shape: Option<Shape>,
     is_noisy: bool,
@@ -170,7 +176,7 @@ pub(super) fn plan(
         (false, false) => vec![(RaceCars, descent), (CmaEs, end)],
     };
     legs.dedup_by(|next, last| next.1 <= last.1);
-    let is_full = reaches(FULL_MATRIX_PER_COORDINATE) && dimension <= FULL_MATRIX_MAX_DIMENSION;
+    let is_full = learns_matrix(horizon, dimension);
     let reason = format!("{shape}{noise}");
     finish(&legs, horizon, is_full, reason)
 }
