@@ -40,7 +40,7 @@ class Objective:
         now = time.process_time()
         self._outside += now - self._left
         self.is_out_of_time = now - self._start > self._seconds
-        if self.is_out_of_time or self.evaluations >= self.budget:
+        if self.is_over:
             raise Stop
         value = self._function(np.asarray(x, dtype=float))
         self.evaluations += 1
@@ -53,6 +53,11 @@ class Objective:
         self._start = self._left = time.process_time()
         with contextlib.suppress(Stop):
             optimizer(self)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the budget or the time is used up."""
+        return self.is_out_of_time or self.evaluations >= self.budget
 
     @property
     def overhead_us(self) -> float:

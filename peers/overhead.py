@@ -3,6 +3,9 @@
 Measures `minimize` by RACE-CARS and by default on a function that returns at once, at n = 50,
 relative to a loop that makes a NumPy array and calls the function; and pairs of ask and tell per
 second at n = 500, relative to the evaluations per second of ZOOpt's SRACOS with that function.
+Also `minimize` in spaces with discrete coordinates, at n = 50 and 800: integers (`integrality`),
+an array of choices, and a dict of named parameters, a quarter each of reals, integers, flags and
+choices, next to a loop that builds such a dict.
 Rounds alternate, and the minimum of each counts, since the machine may be busy.
 
     ./scripts/wheel --into .venv-python && .venv-python/bin/python -m peers.overhead [--json]
@@ -21,6 +24,9 @@ import numpy as np
 import racecars
 
 LOW, HIGH = -10.0, 10.0
+
+COLOURS = ["red", "green", "blue", "white", "black"]
+DISCRETE_DIMS = (50, 800)
 
 Job = tuple[Callable[[int, int], None], int, int]
 """A function to time, with a dimension and a number of evaluations."""
@@ -51,6 +57,36 @@ def minimized_by_default(dim: int, count: int) -> None:
     racecars.minimize(constant, [(LOW, HIGH)] * dim, maxfev=count, rng=1)
 
 
+def minimized_integers(dim: int, count: int) -> None:
+    options: Any = {"integrality": True, "maxfev": count, "rng": 1, "method": "race-cars"}
+    racecars.minimize(constant, [(LOW, HIGH)] * dim, **options)
+
+
+def minimized_choices(dim: int, count: int) -> None:
+    space = {"x": racecars.Choice(COLOURS, count=dim)}
+    racecars.minimize(constant, space, maxfev=count, rng=1, method="race-cars")
+
+
+def named_space(dim: int) -> dict[str, Any]:
+    kinds: list[Any] = [(LOW, HIGH), range(-10, 11), bool, COLOURS]
+    return {f"p{i}": kinds[i % 4] for i in range(dim)}
+
+
+def minimized_names(dim: int, count: int) -> None:
+    racecars.minimize(constant, named_space(dim), maxfev=count, rng=1, method="race-cars")
+
+
+def named_loop(dim: int, count: int) -> None:
+    names = [f"p{i}" for i in range(dim)]
+    kinds: list[Any] = [0.5, 7, True, "red"]
+    values = [kinds[i % 4] for i in range(dim)]
+    for _ in range(count):
+        x = {}
+        for name, value in zip(names, values):
+            x[name] = value
+        constant(x)
+
+
 def asked_and_told(dim: int, count: int) -> None:
     optimizer = racecars.Optimizer([(LOW, HIGH)] * dim, "race-cars", budget=count, rng=1)
     for _ in range(count):
@@ -74,6 +110,15 @@ def zoopt(dim: int, count: int) -> None:
     Opt.min(Objective(lambda solution: constant(solution.get_x()), space), Parameter(budget=count))
 
 
+DISCRETE: dict[str, Callable[[int, int], None]] = {
+    "integers": minimized_integers,
+    "choices": minimized_choices,
+    "names": minimized_names,
+    "names_loop": named_loop,
+}
+"""Jobs that are measured at each of `DISCRETE_DIMS`."""
+
+
 def seconds(work: Callable[[int, int], None], dim: int, count: int) -> float:
     """The processor time of an evaluation."""
     start = time.process_time()
@@ -93,7 +138,7 @@ def least(jobs: Mapping[str, Job], rounds: int) -> dict[str, float]:
 def measure(rounds: int) -> dict[str, float]:
     for work in (minimized, asked_and_told, asked_in_arrays):  # warm-up
         work(50, 1000)
-    jobs = {
+    jobs: dict[str, Job] = {
         "bare_loop_ns": (bare_loop, 50, 100_000),
         "filled_loop_ns": (filled_loop, 50, 100_000),
         "minimize_ns": (minimized, 50, 100_000),
@@ -102,6 +147,9 @@ def measure(rounds: int) -> dict[str, float]:
         "ask_tell_arrays_ns": (asked_in_arrays, 500, 50_000),
         "zoopt_ns": (zoopt, 500, 500),
     }
+    for dim in DISCRETE_DIMS:
+        for name, loop in DISCRETE.items():
+            jobs[f"{name}_{dim}_ns"] = (loop, dim, 1_000_000 // dim)
     found = {name: 1e9 * time for name, time in least(jobs, rounds).items()}
     found["minimize_over_bare_loop"] = found["minimize_ns"] / found["bare_loop_ns"]
     found["minimize_over_filled_loop"] = found["minimize_ns"] / found["filled_loop_ns"]
@@ -146,6 +194,14 @@ def page(found: dict[str, float]) -> str:
         ),
         line("ZOOpt's SRACOS", "zoopt_ns"),
     ]
+    for dim in DISCRETE_DIMS:
+        lines += [
+            f"n = {dim}, minimize by race-cars, per evaluation",
+            line("integrality", f"integers_{dim}_ns"),
+            line("array of choices", f"choices_{dim}_ns"),
+            line("dict of names", f"names_{dim}_ns"),
+            line("loop: build dict, call", f"names_loop_{dim}_ns"),
+        ]
     return "\n".join(line.rstrip() for line in lines)
 
 

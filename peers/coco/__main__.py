@@ -20,16 +20,16 @@ from pathlib import Path
 import racecars
 from peers.coco import report
 from peers.coco.suites import FUNCTIONS, SUITES, Problem
-from peers.coco.trials import Job, Kept, run_jobs
-from peers.field.optimizers import PEERS
+from peers.coco.trials import Job, Trial
+from peers.field.optimizers import PEERS, is_ours
+from peers.kept import Kept, run_jobs
 from peers.machine import use_one_thread, written_by
+from peers.options import guarded, numbers
 
 OURS = ("auto", "race-cars", "cma-es")
 THEIRS = ("pycma", "ngopt", "zoopt", "scipy-de")
 BUDGETS = "30,100"
 SCRATCH = Path("target/coco")
-# The exit code after Ctrl-C.
-INTERRUPTED = 130
 
 TERMS = """\
 The tables show the percentage of pairs of a problem and a target that were hit. The targets are the
@@ -68,13 +68,6 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def numbers(text: str, what: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"{what} {text} are not integers separated by commas") from None
-
-
 def problems(options: argparse.Namespace) -> list[Problem]:
     """The problems that the options select, in order of dimension."""
     suites = options.suites.split(",") if options.suites else list(SUITES)
@@ -104,7 +97,7 @@ def methods(options: argparse.Namespace) -> list[str]:
         return [name for name in OURS if name in racecars.METHODS] + list(THEIRS)
     names: list[str] = options.methods.split(",")
     for name in names:
-        if name not in PEERS and name not in racecars.METHODS:
+        if name not in PEERS and not is_ours(name):
             known = [*racecars.METHODS, *PEERS]
             raise ValueError(f"method {name} is not one of {', '.join(known)}")
     return names
@@ -120,12 +113,12 @@ def run(options: argparse.Namespace) -> None:
     budgets = numbers(options.budgets, "budgets")
     chosen, places = methods(options), problems(options)
     jobs = [
-        Job(problem, method, budget, options.seconds)
+        Job(problem, method, budget * problem.dim, options.seconds)
         for method in chosen
         for problem in places
         for budget in budgets
     ]
-    trials = run_jobs(jobs, Kept(SCRATCH / "runs.csv"), options.jobs)
+    trials = run_jobs("coco", jobs, Kept(SCRATCH / "runs.csv", Trial), options.jobs)
     results = report.Results(trials)
     folder = options.out or (Path("docs") if is_whole(options) else SCRATCH)
     (folder / "figures").mkdir(parents=True, exist_ok=True)
@@ -140,16 +133,7 @@ def run(options: argparse.Namespace) -> None:
 
 def main() -> int:
     use_one_thread()
-    options = arguments()
-    try:
-        run(options)
-    except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted: run the same command again to resume", file=sys.stderr)
-        return INTERRUPTED
-    return 0
+    return guarded(run, arguments())
 
 
 if __name__ == "__main__":

@@ -39,13 +39,13 @@ class Results:
         self.trials = trials
         self.methods = unique(trial.method for trial in trials)
         self.suites = [name for name in SUITES if any(trial.suite == name for trial in trials)]
-        self.budgets = sorted({trial.budget for trial in trials})
+        self.budgets = sorted({trial.budget // trial.dim for trial in trials})
 
     def of(self, suite: str, budget: int, method: str, dim: int | None = None) -> list[Trial]:
         return [
             trial
             for trial in self.trials
-            if (trial.suite, trial.budget, trial.method) == (suite, budget, method)
+            if (trial.suite, trial.budget, trial.method) == (suite, budget * trial.dim, method)
             and dim in (None, trial.dim)
         ]
 
@@ -90,7 +90,7 @@ class Results:
         counts = Counter(
             trial.method
             for trial in self.trials
-            if not trial.note and trial.evaluations < trial.budget * trial.dim
+            if not trial.note and trial.evaluations < trial.budget
         )
         return [f"{method}, {count} runs: ended early" for method, count in counts.items()]
 
@@ -177,5 +177,5 @@ def curve(trials: list[Trial]) -> tuple[list[float], list[float]]:
     hits = sorted(hit / trial.dim for trial in trials for hit in trial.hit_at)
     total = max(1, len(trials) * len(TARGETS))
     shares = [(count + 1) / total for count in range(len(hits))]
-    end = float(max((trial.budget for trial in trials), default=1))
+    end = float(max((trial.budget // trial.dim for trial in trials), default=1))
     return [0.01, *hits, end], [0.0, *shares, len(hits) / total]

@@ -1,4 +1,5 @@
-"""COCO's suites: the problems that are run, how they are opened, and their optimal values.
+"""COCO's suites: the problems that are run, how they are opened, and their optimal values; and our
+own functions in the same form.
 
 N. Hansen et al., "COCO: a platform for comparing continuous optimizers in a black-box setting",
 2021.
@@ -7,6 +8,8 @@ N. Hansen et al., "COCO: a platform for comparing continuous optimizers in a bla
 from __future__ import annotations
 
 import contextlib
+import functools
+import math
 import re
 import tempfile
 from collections.abc import Iterator
@@ -16,12 +19,27 @@ from typing import Any
 
 import numpy as np
 
-from peers.field.optimizers import Run
+from peers import problems
+from peers.field.run import Run
 from peers.problems import Vector
 
 # The target precisions: f - f_opt from 100 down to 1e-8.
 TARGETS: list[float] = (10 ** np.linspace(2, -8, 51)).tolist()
 FUNCTIONS = 24
+# A suite of our own functions, with the coordinates of their minima before they are shifted.
+OWN = "own"
+OWN_CENTERS = {
+    "ackley": 0.2,
+    "levy": 1.0,
+    "rastrigin": 0.0,
+    "sphere": 0.2,
+    "rosenbrock": 1.0,
+    "griewank": 0.0,
+    "schwefel": 420.96874635998203 / 50,
+    "ellipsoid": 0.0,
+}
+# The numbers of evaluations after which the best value is recorded.
+MARKS = {mantissa * 10**power: None for power in range(1, 7) for mantissa in (1, 2, 3, 5)}
 
 
 @dataclass(frozen=True)
@@ -65,6 +83,9 @@ class Problem:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[Any]:
+        if self.suite == OWN:
+            yield OwnProblem(self)
+            return
         cocoex = quiet_coco()
         options = f"dimensions: {self.dim} function_indices: {self.function}"
         suite = cocoex.Suite(self.suite, f"instances: {self.instance}", options)
@@ -74,8 +95,11 @@ class Problem:
         finally:
             problem.free()
 
+    @functools.cache  # noqa: B019
     def optimum(self) -> float:
         """The optimal value, which COCO reveals only in the files of an observer."""
+        if self.suite == OWN:
+            return 0.0
         cocoex = quiet_coco()
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             observer = cocoex.Observer("bbob", "result_folder: optimum")
@@ -89,24 +113,53 @@ class Problem:
         return float(found[0])
 
 
+class OwnProblem:
+    """One of our functions with its optimum at a random place; every second one is rotated."""
+
+    number_of_integer_variables = 0
+
+    def __init__(self, identity: Problem) -> None:
+        name = list(OWN_CENTERS)[identity.function - 1]
+        dim = identity.dim
+        random = np.random.default_rng([identity.function, dim, identity.instance])
+        minimizer = random.uniform(0.8 * problems.LOW, 0.8 * problems.HIGH, dim)
+        rotation = np.linalg.qr(random.standard_normal((dim, dim)))[0]
+        is_rotated = identity.function % 2 == 0
+        self.lower_bounds = np.full(dim, problems.LOW)
+        self.upper_bounds = np.full(dim, problems.HIGH)
+        self.function = problems.Problem(
+            name, dim, name, OWN_CENTERS[name], minimizer, rotation if is_rotated else None
+        )
+
+    def __call__(self, x: Vector) -> float:
+        return self.function(x)
+
+
 class Watched:
-    """A problem's function that records after how many evaluations each target was hit."""
+    """A problem's function that records after how many evaluations each target was hit, and the
+    best regret after each number of evaluations in `MARKS`."""
 
     def __init__(self, problem: Any, optimum: float) -> None:
         self.problem, self.optimum = problem, optimum
         self.evaluations = 0
+        self.best = math.inf
         self.hits: list[int] = []
+        self.bests: list[float] = []
 
     def __call__(self, x: Vector) -> float:
         value = float(self.problem(x))
         self.evaluations += 1
         reached = value - self.optimum
-        while len(self.hits) < len(TARGETS) and reached <= TARGETS[len(self.hits)]:
-            self.hits.append(self.evaluations)
+        if reached < self.best:
+            self.best = reached
+            while len(self.hits) < len(TARGETS) and reached <= TARGETS[len(self.hits)]:
+                self.hits.append(self.evaluations)
+        if self.evaluations in MARKS:
+            self.bests.append(self.best)
         return value
 
 
-def run_of(problem: Any, seed: int) -> Run:
+def run_of(problem: Any, seed: int, is_central: bool) -> Run:
     """The domain of an opened problem; COCO has the integers first."""
     low, high = np.array(problem.lower_bounds), np.array(problem.upper_bounds)
-    return Run(low, high, seed, problem.number_of_integer_variables)
+    return Run(low, high, seed, problem.number_of_integer_variables, is_central)

@@ -20,8 +20,9 @@ import racecars
 from peers import binary as binaries
 from peers.binary import Binary, BinaryError
 from peers.field import report, sections
-from peers.field.optimizers import PEERS, Peer
-from peers.field.sections import OURS, Section
+from peers.field.optimizers import PEERS
+from peers.field.run import Peer
+from peers.field.sections import OURS, THEIRS, Section
 from peers.field.trials import REPEATS, Trial, jobs_of, left_out, run_jobs
 from peers.machine import use_one_thread, written_by
 from peers.problems import load
@@ -99,7 +100,7 @@ def chosen_peers(names: str | None) -> list[Peer]:
     unknown = [name for name in (names or "").split(",") if name and name not in PEERS]
     if unknown:
         raise ValueError(f"peer {unknown[0]} is not one of {', '.join(PEERS)}")
-    return [PEERS[name] for name in (names.split(",") if names else PEERS)]
+    return [PEERS[name] for name in (names.split(",") if names else THEIRS)]
 
 
 def about(peers: list[Peer]) -> list[str]:

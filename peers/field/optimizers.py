@@ -6,63 +6,20 @@ A run ends when the objective raises `Stop`, or when the optimizer returns becau
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from peers.field import local, models
+from peers.field.models import ask_and_tell, names
+from peers.field.run import SIGMA, Peer, Run
 from peers.objective import Objective
-from peers.problems import HIGH, LOW, Vector
 
-# The initial step size of CMA-ES, relative to the domain's width.
-SIGMA = 0.2
-# TPE's time per evaluation grows with the number of evaluations, that of Optuna's CMA-ES with n³.
-MAX_TPE_EVALUATIONS = 300
+# The time of Optuna's CMA-ES per evaluation grows with n³.
 MAX_OPTUNA_CMA_DIM = 100
-
-
-@dataclass(frozen=True)
-class Run:
-    """The domain and the seed. The first `integers` coordinates are integers."""
-
-    low: Vector
-    high: Vector
-    seed: int
-    integers: int = 0
-
-    @classmethod
-    def cube(cls, dim: int, seed: int) -> Run:
-        """A run on [-10, 10]^n."""
-        return cls(np.full(dim, LOW), np.full(dim, HIGH), seed)
-
-    @property
-    def dim(self) -> int:
-        return len(self.low)
-
-    @property
-    def is_integer(self) -> list[bool]:
-        return [i < self.integers for i in range(self.dim)]
-
-    @property
-    def bounds(self) -> list[tuple[float, float]]:
-        return list(zip(self.low.tolist(), self.high.tolist(), strict=True))
-
-    def start(self) -> Vector:
-        return self.rounded(np.random.default_rng(self.seed).uniform(self.low, self.high))
-
-    def relaxed(self) -> Run:
-        """The domain with real coordinates and equal intervals for integers: see `rounded`."""
-        margin = np.where(self.is_integer, 0.5, 0.0)
-        return Run(self.low - margin, self.high + margin, self.seed)
-
-    def rounded(self, x: Any) -> Vector:
-        """A point of the relaxed domain with its integers rounded."""
-        point = np.array(x, dtype=float)
-        k = self.integers
-        point[:k] = np.clip(np.round(point[:k]), self.low[:k], self.high[:k])
-        return point
 
 
 def zoopt_sracos(run: Run, objective: Objective) -> None:
@@ -86,8 +43,8 @@ def pycma(run: Run, objective: Objective) -> None:
     """With BIPOP restarts, like ours, so that a converged run continues."""
     import cma
 
-    starts = np.random.default_rng(run.seed)
     domain = run.relaxed()
+    starts = domain.starts()
     width = domain.high - domain.low
     # Seed 0 would mean the time.
     options: dict[str, Any] = {"seed": run.seed + 1, "verbose": -9, "verb_log": 0}
@@ -101,12 +58,47 @@ def pycma(run: Run, objective: Objective) -> None:
 
     cma.fmin2(
         evaluate,
-        lambda: starts.uniform(domain.low, domain.high),
+        lambda: next(starts),
         SIGMA * float(width.max()),
         options,
         restarts=99,
         bipop=True,
     )
+
+
+def lq_cma(run: Run, objective: Objective) -> None:
+    """N. Hansen, "A global surrogate assisted CMA-ES", GECCO 2019, with restarts."""
+    import cma
+
+    starts, width = run.starts(), run.high - run.low
+    options: dict[str, Any] = {"seed": run.seed + 1, "verbose": -9, "verb_log": 0}
+    options["bounds"] = [run.low.tolist(), run.high.tolist()]
+    while True:
+        cma.fmin_lq_surr(objective, next(starts), SIGMA * float(width.max()), options)
+        options["seed"] += 1
+
+
+def minion(algorithm: str) -> Callable[[Run, Objective], None]:
+    """One of minionpy's. It evaluates populations at once."""
+
+    def optimizer(run: Run, objective: Objective) -> None:
+        import minionpy
+
+        minimizer = minionpy.Minimizer(
+            lambda points: [objective(point) for point in points],
+            run.bounds,
+            x0=[run.start().tolist()],
+            algo=algorithm,
+            maxevals=objective.budget,
+            seed=run.seed,
+        )
+        try:
+            minimizer.optimize()
+        except RuntimeError:  # its C++ turns `Stop` into one
+            if not objective.is_over:
+                raise
+
+    return optimizer
 
 
 def scipy_de(run: Run, objective: Objective) -> None:
@@ -151,72 +143,54 @@ def optuna_cma(run: Run, objective: Objective) -> None:
     import optuna
 
     start: dict[str, Any] = dict(zip(names(run), run.start().tolist(), strict=True))
-    sampler = optuna.samplers.CmaEsSampler(x0=start, sigma0=SIGMA * (HIGH - LOW), seed=run.seed)
+    sampler = optuna.samplers.CmaEsSampler(
+        x0=start, sigma0=SIGMA * float(run.high[0] - run.low[0]), seed=run.seed
+    )
     ask_and_tell(run, objective, sampler)
 
 
-def optuna_tpe(run: Run, objective: Objective) -> None:
-    import optuna
-
-    ask_and_tell(run, objective, optuna.samplers.TPESampler(seed=run.seed))
-
-
-def ask_and_tell(run: Run, objective: Objective, sampler: Any) -> None:
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study = optuna.create_study(sampler=sampler)
-    domain: Any = optuna.distributions.FloatDistribution(LOW, HIGH)
-    space = dict.fromkeys(names(run), domain)
-    for _ in range(objective.budget):
-        trial = study.ask(space)
-        study.tell(trial, objective([trial.params[name] for name in space]))
-
-
-def names(run: Run) -> list[str]:
-    return [f"x{i}" for i in range(run.dim)]
+def method_of(text: str) -> tuple[str, dict[str, Any]]:
+    """The algorithm and its settings: `cma-es:sigma=0.1,restarts=no`."""
+    method, _, settings = text.partition(":")
+    pairs = [setting.split("=", 1) for setting in settings.split(",") if setting]
+    return method, {name.replace("-", "_"): value_of(value) for name, value in pairs}
 
 
 def ours(algorithm: str, run: Run, objective: Objective) -> None:
-    """One of our algorithms with its defaults."""
+    """One of our algorithms with its defaults, or with settings, see `method_of`."""
     import racecars
 
+    method, options = method_of(algorithm)
     racecars.minimize(
         objective,
         run.bounds,
         integrality=run.is_integer,
         maxfev=objective.budget,
         rng=run.seed,
-        method=algorithm,
+        method=method,
+        **options,
     )
+
+
+def value_of(text: str) -> Any:
+    """A setting as a number where it is one."""
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def is_ours(method: str) -> bool:
+    """Whether this version of racecars has the algorithm; it may have settings."""
+    import racecars
+
+    return method.partition(":")[0] in racecars.METHODS
 
 
 def random_search(run: Run, objective: Objective) -> None:
     random = np.random.default_rng(run.seed)
     for _ in range(objective.budget):
         objective(run.rounded(random.uniform(run.low, run.high)))
-
-
-@dataclass(frozen=True)
-class Peer:
-    """Another optimizer, its package, and the most similar of our algorithms."""
-
-    name: str
-    package: str
-    run: Callable[[Run, Objective], None]
-    counterpart: str
-    about: str
-    is_slow: bool = False
-    most: int | None = None
-    most_dim: int | None = None
-
-    def refuses(self, dim: int, budget: int) -> str | None:
-        """Why it is not run in this dimension with this budget; `None` if it is run."""
-        if self.most is not None and budget > self.most:
-            return f"left out, because it is too slow for more than {self.most} evaluations"
-        if self.most_dim is not None and dim > self.most_dim:
-            return f"left out, because it is too slow for more than {self.most_dim} coordinates"
-        return None
 
 
 PEERS = {
@@ -229,6 +203,18 @@ PEERS = {
             pycma,
             "cma-es",
             "Hansen's CMA-ES: bounds, sigma0 a fifth of the domain, BIPOP restarts",
+            is_anytime=True,
+            cost_us=150,
+        ),
+        Peer(
+            "lq-cma",
+            "cma",
+            lq_cma,
+            "cma-es",
+            "Hansen's CMA-ES with a linear-quadratic surrogate, `cma.fmin_lq_surr`, with restarts",
+            is_slow=True,
+            is_anytime=True,
+            cost_us=2000,
         ),
         Peer(
             "scipy-de",
@@ -243,8 +229,24 @@ PEERS = {
             scipy_dual_annealing,
             "race-cars",
             "`dual_annealing` with its defaults, local searches included",
+            is_anytime=True,
         ),
-        Peer("ngopt", "nevergrad", nevergrad_ngopt, "race-cars", "nevergrad's NGOpt"),
+        Peer(
+            "ngopt",
+            "nevergrad",
+            nevergrad_ngopt,
+            "race-cars",
+            "nevergrad's NGOpt",
+            is_slow=True,
+            cost_us=10_000,
+        ),
+        Peer("minion-jso", "minionpy", minion("jSO"), "l-shade", "minionpy's jSO"),
+        Peer("minion-arrde", "minionpy", minion("ARRDE"), "l-shade", "minionpy's ARRDE"),
+        Peer("minion-l-shade", "minionpy", minion("LSHADE"), "l-shade", "minionpy's L-SHADE"),
+        Peer(
+            "minion-bipop", "minionpy", minion("BIPOP_aCMAES"), "cma-es", "minionpy's BIPOP-aCMA-ES"
+        ),
+        *local.PEERS,
         Peer(
             "optuna-cma",
             "optuna",
@@ -254,16 +256,15 @@ PEERS = {
             is_slow=True,
             most_dim=MAX_OPTUNA_CMA_DIM,
         ),
+        *models.PEERS,
         Peer(
-            "optuna-tpe",
-            "optuna",
-            optuna_tpe,
+            "numpy-random",
+            "numpy",
+            random_search,
             "race-cars",
-            f"Optuna's TPESampler, at most {MAX_TPE_EVALUATIONS} evaluations",
-            is_slow=True,
-            most=MAX_TPE_EVALUATIONS,
+            "uniform random points",
+            is_anytime=True,
         ),
-        Peer("numpy-random", "numpy", random_search, "race-cars", "uniform random points"),
     )
 }
 

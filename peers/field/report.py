@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict, fields
 from pathlib import Path
+from typing import TypeVar
 
 from peers.field.optimizers import PEERS
 from peers.field.sections import Section
@@ -22,6 +23,7 @@ PAIRS = (
     ("scipy-da", "race-cars"),
 )
 NONE = "-"
+Name = TypeVar("Name")
 
 
 def write_csv(path: Path, trials: list[Trial]) -> None:
@@ -193,7 +195,7 @@ def belongs(trial: Trial, section: Section) -> bool:
     return (trial.section, trial.dim) == (section.title, section.dim)
 
 
-def unique(names: Iterable[str]) -> list[str]:
+def unique(names: Iterable[Name]) -> list[Name]:
     return list(dict.fromkeys(names))
 
 

@@ -18,6 +18,16 @@ PROBLEMS = (
     "shifted-rotated-rastrigin",
 )
 OURS = ("auto", "race-cars", "sracos", "de", "l-shade", "zo-adam", "cma-es", "sep-cma-es")
+THEIRS = (
+    "zoopt",
+    "pycma",
+    "scipy-de",
+    "scipy-da",
+    "ngopt",
+    "optuna-cma",
+    "optuna-tpe",
+    "numpy-random",
+)
 
 # Slow peers get only one seed if the budget is above this.
 SMALL_BUDGET = 1000

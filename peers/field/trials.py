@@ -7,7 +7,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from peers.field.optimizers import PEERS, Peer, Run, ours
+from peers.field.optimizers import PEERS, ours
+from peers.field.run import Peer, Run
 from peers.field.sections import Section
 from peers.objective import Objective
 from peers.problems import Problem

@@ -24,7 +24,8 @@ from scipy.stats import mannwhitneyu
 
 from peers import binary as binaries
 from peers.binary import Binary, BinaryError
-from peers.field.optimizers import Run, pycma, scipy_de
+from peers.field.optimizers import pycma, scipy_de
+from peers.field.run import Run
 from peers.objective import Objective
 from peers.problems import Problem, load
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from racecars._objective import Objective, Outcome, Unevaluated, failed, outcome_of
+from racecars._objective import Objective, Outcome, Unevaluated, failed, outcome_of, retried
 from racecars._run import Run
 
 
@@ -19,18 +19,12 @@ def sequential(run: Run) -> None:
         if odd is not None:
             number, returned, is_raised = odd
             outcome = failure_of(returned) if is_raised else outcome_of(returned)
-            run.settle(number, retried(run, number, outcome))
+            if run.retries and outcome.is_retryable:
+                point = session.point_of(number)
+                outcome = retried(objective.outcome, point, outcome, run.retries)
+            run.settle(number, outcome)
         else:
             run.tick_if_due()
-
-
-def retried(run: Run, number: int, outcome: Outcome) -> Outcome:
-    """The outcome of a trial after the retries allowed."""
-    for _ in range(run.retries):
-        if not outcome.is_retryable:
-            break
-        outcome = run.objective.outcome(run.session.point_of(number))
-    return outcome
 
 
 def failure_of(error: BaseException) -> Outcome:

@@ -108,7 +108,9 @@ def minimize(
     workers
         The number of processes that evaluate, or ``"threads"``, a ``concurrent.futures.Executor``,
         a Dask ``Client``, ``"ray"`` or a Ray remote function, an ``MPIPoolExecutor``, or a function
-        like ``map``. See :mod:`racecars.workers`.
+        like ``map``. See :mod:`racecars.workers`. No more points are out than there are workers.
+        Where sending a point takes longer than evaluating it, one worker evaluates, and
+        ``res.message`` says so.
     vectorized
         ``fun`` takes an array whose columns are points and returns the values.
     timeout
@@ -214,7 +216,8 @@ def minimize(
                 from racecars import workers as pools
 
                 with pools.pool_of(workers, objective, timeout) as pool:
-                    pools.asynchronous(run, pool, maxfev, ahead)
+                    in_order = ahead is not None
+                    pools.asynchronous(run, pool, maxfev=maxfev, target=target, in_order=in_order)
         except KeyboardInterrupt:
             session.stop("interrupted")
         finally:

@@ -69,6 +69,15 @@ class Objective:
             return failed(error)
 
 
+def retried(call: Callable[[Any], Outcome], point: Any, outcome: Outcome, retries: int) -> Outcome:
+    """The outcome of a point after the retries allowed, given the first outcome."""
+    for _ in range(retries):
+        if not outcome.is_retryable:
+            break
+        outcome = call(point)
+    return outcome
+
+
 class Unevaluated(Infeasible):
     """The violation of a point that was not evaluated."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import hashlib
+import os
 import pickle
 import time
 from collections.abc import Callable, Iterable
@@ -11,10 +12,13 @@ from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
 from typing import Any, ClassVar, Optional
 
 from racecars._objective import Objective, Outcome, Unevaluated, described, failed, outcome_of
+from racecars._stretch import Stretch
 
-Done = tuple[int, Optional[float], list[Optional[Outcome]]]
-"""A task's number, the seconds that its evaluations took, and the outcome of each; ``None`` for an
-evaluation that was lost with its worker, when another one may have been the cause."""
+Work = Any
+"""What a worker gets at a time: a point, or a :class:`Stretch`."""
+Done = tuple[int, Optional[float], list[Outcome]]
+"""A task's number, the seconds that its evaluations took, if they are known, and the outcomes: one
+for a point, any number for a stretch. A task that was lost has no seconds."""
 
 
 class PoolBroken(Exception):
@@ -22,20 +26,26 @@ class PoolBroken(Exception):
 
 
 class Pool:
-    """Workers that evaluate lists of points."""
+    """Workers that evaluate points."""
 
     size: int
-    """The number of lists evaluated at a time."""
-    takes_many = True
-    """Whether a list may have more than one point."""
+    """The number of points evaluated at a time."""
+    is_timed = True
+    """Whether it is known how long evaluations take."""
+    takes_stretches = True
+    """Whether a worker may search on its own."""
     latency = 0.001
-    """The approximate seconds that it takes to send a list and receive its outcomes."""
+    """The most seconds, about, that it takes to send a point and receive its outcome."""
 
-    def submit(self, number: int, points: list[Any]) -> None:
+    def submit(self, number: int, work: Work) -> None:
         raise NotImplementedError
 
     def wait(self, seconds: float | None) -> Iterable[Done]:
-        """The lists that have been evaluated; waits for the first, at most this many seconds."""
+        """The tasks that are done; waits for the first, at most this many seconds."""
+        raise NotImplementedError
+
+    def drop(self, number: int) -> None:
+        """Ends a task, or, where that is not possible, forgets it."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -48,13 +58,21 @@ class Pool:
         self.close()
 
 
-def evaluate(objective: Any, points: list[Any]) -> tuple[float, list[Outcome]]:
-    """Evaluates a list of points in a worker; returns the seconds taken and the outcomes."""
-    start = time.perf_counter()
+def evaluate(objective: Any, work: Work) -> tuple[float, list[Outcome]]:
+    """Evaluates in a worker; returns the seconds taken and the outcomes."""
     if isinstance(objective, Shipped):
         objective = objective.unpacked()
-    outcomes = [sendable(objective.outcome(point)) for point in points]
-    return time.perf_counter() - start, outcomes
+    return done(objective.outcome, work)
+
+
+def done(call: Callable[[Any], Outcome], work: Work) -> tuple[float, list[Outcome]]:
+    """Does a task, given how a point is evaluated; returns the seconds taken and the outcomes."""
+    if isinstance(work, Stretch):
+        seconds, outcomes = work.outcomes(call)
+        return seconds, [sendable(outcome) for outcome in outcomes]
+    start = time.perf_counter()
+    outcome = call(work)
+    return time.perf_counter() - start, [sendable(outcome)]
 
 
 def sendable(outcome: Outcome) -> Outcome:
@@ -94,11 +112,16 @@ class Shipped:
         return Shipped.cache[self.digest]
 
 
-def lost(error: BaseException, count: int) -> list[Outcome | None]:
-    """The outcomes of points whose worker was lost: any of several may have been the cause."""
-    if count > 1:
-        return [None] * count
+def lost(error: BaseException) -> list[Outcome]:
+    """The outcome of a task whose worker was lost."""
     return [Outcome(failure="lost", text=f"the worker was lost: {described(error)}")]
+
+
+def taken_out(tasks: dict[Any, int], number: int) -> Any:
+    """Removes a task by its number, and returns its key."""
+    key = next(key for key, other in tasks.items() if other == number)
+    del tasks[key]
+    return key
 
 
 class Futures(Pool):
@@ -111,25 +134,28 @@ class Futures(Pool):
         count = getattr(executor, "num_workers", None) or getattr(executor, "_max_workers", None)
         self.size = int(count or 1)
         self.latency = 0.0001 if is_here else 0.001
-        self.tasks: dict[concurrent.futures.Future[Any], tuple[int, int]] = {}
+        self.tasks: dict[concurrent.futures.Future[Any], int] = {}
 
-    def submit(self, number: int, points: list[Any]) -> None:
+    def submit(self, number: int, work: Work) -> None:
         try:
-            future = self.executor.submit(evaluate, self.objective, points)
+            future = self.executor.submit(evaluate, self.objective, work)
         except (BrokenExecutor, RuntimeError) as error:
             raise PoolBroken(f"the executor takes no more work: {described(error)}") from error
-        self.tasks[future] = (number, len(points))
+        self.tasks[future] = number
 
     def wait(self, seconds: float | None) -> Iterable[Done]:
         first = concurrent.futures.FIRST_COMPLETED
         for future in concurrent.futures.wait(self.tasks, seconds, first).done:
-            number, count = self.tasks.pop(future)
+            number = self.tasks.pop(future)
             error = future.exception()
             if error is None:
                 took, outcomes = future.result()
                 yield number, took, list(outcomes)
             else:
-                yield number, None, lost(error, count)
+                yield number, None, lost(error)
+
+    def drop(self, number: int) -> None:
+        taken_out(self.tasks, number).cancel()
 
     def close(self) -> None:
         for future in self.tasks:
@@ -148,11 +174,11 @@ class Dask(Pool):
         self.size = max(1, sum(client.nthreads().values()))
         # The result of a task, not scattered: Dask computes it again when its worker is lost.
         self.objective = client.submit(Shipped.unpacked, Shipped(objective), pure=False)
-        self.tasks: dict[Any, tuple[int, int]] = {}
+        self.tasks: dict[Any, int] = {}
 
-    def submit(self, number: int, points: list[Any]) -> None:
-        future = self.client.submit(evaluate, self.objective, points, pure=False)
-        self.tasks[future] = (number, len(points))
+    def submit(self, number: int, work: Work) -> None:
+        future = self.client.submit(evaluate, self.objective, work, pure=False)
+        self.tasks[future] = number
 
     def wait(self, seconds: float | None) -> Iterable[Done]:
         wait: Any = __import__("distributed").wait
@@ -162,12 +188,15 @@ class Dask(Pool):
         except TimeoutError:
             return
         for future in finished:
-            number, count = self.tasks.pop(future)
+            number = self.tasks.pop(future)
             try:
                 took, outcomes = future.result()
                 yield number, took, list(outcomes)
             except Exception as error:
-                yield number, None, lost(error, count)
+                yield number, None, lost(error)
+
+    def drop(self, number: int) -> None:
+        self.client.cancel([taken_out(self.tasks, number)])
 
     def close(self) -> None:
         self.client.cancel(list(self.tasks))
@@ -184,28 +213,31 @@ class Ray(Pool):
             ray.init(include_dashboard=False, log_to_driver=False)
         self.ray = ray
         self.size = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        self.tasks: dict[Any, tuple[int, int]] = {}
+        self.tasks: dict[Any, int] = {}
         self.objective = ray.put(objective)
         self.remote = ray.remote(evaluate).options(max_retries=0)
 
-    def submit(self, number: int, points: list[Any]) -> None:
-        self.tasks[self.remote.remote(self.objective, points)] = (number, len(points))
+    def submit(self, number: int, work: Work) -> None:
+        self.tasks[self.remote.remote(self.objective, work)] = number
 
     def wait(self, seconds: float | None) -> Iterable[Done]:
         finished, _ = self.ray.wait(list(self.tasks), num_returns=1, timeout=seconds)
         for reference in finished:
-            number, count = self.tasks.pop(reference)
+            number = self.tasks.pop(reference)
             try:
                 yield self.unpacked(number, self.ray.get(reference))
             except self.ray.exceptions.RayError as error:
-                yield number, None, self.failed(error, count)
+                yield number, None, self.failed(error)
 
     def unpacked(self, number: int, returned: Any) -> Done:
         took, outcomes = returned
         return number, took, list(outcomes)
 
-    def failed(self, error: Any, count: int) -> list[Outcome | None]:
-        return lost(error, count)
+    def failed(self, error: Any) -> list[Outcome]:
+        return lost(error)
+
+    def drop(self, number: int) -> None:
+        self.ray.cancel(taken_out(self.tasks, number), force=True)
 
     def close(self) -> None:
         for reference in self.tasks:
@@ -215,7 +247,7 @@ class Ray(Pool):
 class RayFunction(Ray):
     """A remote function of the user's own, called instead of ``fun``."""
 
-    takes_many = False
+    is_timed = takes_stretches = False
 
     def __init__(self, function: Any, objective: Objective) -> None:
         super().__init__(objective)
@@ -223,12 +255,12 @@ class RayFunction(Ray):
         self.constraints = objective.constraints
         self.broken: list[Done] = []
 
-    def submit(self, number: int, points: list[Any]) -> None:
-        if self.constraints and not (violation := self.constraints.violation(points[0])) <= 0.0:
+    def submit(self, number: int, work: Work) -> None:
+        if self.constraints and not (violation := self.constraints.violation(work)) <= 0.0:
             outcome = outcome_of(Unevaluated(violation))
             self.broken.append((number, None, [outcome]))
             return
-        self.tasks[self.function.remote(points[0], *self.args)] = (number, 1)
+        self.tasks[self.function.remote(work, *self.args)] = number
 
     def wait(self, seconds: float | None) -> Iterable[Done]:
         if self.broken:
@@ -239,24 +271,24 @@ class RayFunction(Ray):
     def unpacked(self, number: int, returned: Any) -> Done:
         return number, None, [outcome_of(returned)]
 
-    def failed(self, error: Any, count: int) -> list[Outcome | None]:
+    def failed(self, error: Any) -> list[Outcome]:
         if isinstance(error, self.ray.exceptions.RayTaskError):
             return [failed(error.cause if isinstance(error.cause, Exception) else error)]
-        return lost(error, count)
+        return lost(error)
 
 
 class Map(Pool):
     """A function like ``map``, which gets a list of all points to be evaluated."""
 
-    size = 16
-    takes_many = False
+    is_timed = takes_stretches = False
 
     def __init__(self, function: Callable[..., Iterable[Any]], objective: Objective) -> None:
         self.function, self.call = function, objective.outcome
+        self.size = mapped_at_once(function)
         self.waiting: list[tuple[int, Any]] = []
 
-    def submit(self, number: int, points: list[Any]) -> None:
-        self.waiting.append((number, points[0]))
+    def submit(self, number: int, work: Work) -> None:
+        self.waiting.append((number, work))
 
     def wait(self, seconds: float | None) -> Iterable[Done]:
         waiting, self.waiting = self.waiting, []
@@ -266,3 +298,16 @@ class Map(Pool):
             raise ValueError(f"{text}; a function like map returns one for each")
         for (number, _), outcome in zip(waiting, outcomes):
             yield number, None, [outcome]
+
+
+def mapped_at_once(function: Callable[..., Any]) -> int:
+    """How many calls a function like ``map`` makes at a time: as many as the pool has workers that
+    it is a method of. More points in a call would be proposed without the outcomes of the first."""
+    if function is map:
+        return 1
+    pool = getattr(function, "__self__", None)
+    for name in ("_processes", "_max_workers", "num_workers", "size"):
+        count = getattr(pool, name, None)
+        if isinstance(count, int) and count > 0:
+            return count
+    return os.cpu_count() or 1

@@ -1,8 +1,7 @@
 """Processes of our own, which may die, or be ended one by one.
 
-A worker gets a list of points through its pipe, and sends each outcome back within a few
-milliseconds. So when a worker dies, it is known which evaluation it died of, or at least which few
-it may be.
+A worker gets one point at a time through its pipe, so when it dies, it is known which evaluation it
+died of. (A stretch of the search has several, and is not repeated: see `workers`.)
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import contextlib
 import ctypes
 import multiprocessing
 import os
-import pickle
 import random
 import signal
 import sys
@@ -25,15 +23,13 @@ from typing import Any
 import numpy as np
 
 from racecars._objective import Objective, Outcome, described
-from racecars._pools import Done, Pool, Shipped, sendable
+from racecars._pools import Done, Pool, Shipped, Work, done
 
 if sys.platform == "linux":
     import fcntl
 
 # Of Linux's headers.
 F_SETSIG, PR_SET_PDEATHSIG = 10, 1
-# Seconds that outcomes may be held back, to be sent together.
-FLUSH = 0.005
 # Seconds that a worker may take to end when it is asked to.
 GRACE = 0.2
 
@@ -43,20 +39,21 @@ class Processes(Pool):
 
     def __init__(self, objective: Objective, size: int, timeout: float | None) -> None:
         self.size, self.timeout = size, timeout
+        self.takes_stretches = timeout is None  # which is for each evaluation
         self.can_fork = sys.platform.startswith("linux")
         self.context: Any = multiprocessing.get_context("fork" if self.can_fork else "spawn")
         self.objective: Any = objective if self.can_fork else Shipped(objective)
         self.idle: list[Worker] = []
         self.busy: list[Worker] = []
 
-    def submit(self, number: int, points: list[Any]) -> None:
+    def submit(self, number: int, work: Work) -> None:
         worker = self.idle.pop() if self.idle else self.start()
         try:
-            worker.give(number, points)
+            worker.give(number, work)
         except (BrokenPipeError, OSError):  # it died idle
             worker.end()
             worker = self.start()
-            worker.give(number, points)
+            worker.give(number, work)
         self.busy.append(worker)
 
     def start(self) -> Worker:
@@ -66,7 +63,7 @@ class Processes(Pool):
 
     def wait(self, seconds: float | None) -> Iterable[Done]:
         if self.timeout is not None:
-            next_end = min(worker.since for worker in self.busy) + self.timeout + FLUSH
+            next_end = min(worker.since for worker in self.busy) + self.timeout
             left = max(0.0, next_end - time.monotonic())
             seconds = left if seconds is None else min(left, seconds)
         handles = [h for worker in self.busy for h in (worker.pipe, worker.process.sentinel)]
@@ -78,17 +75,21 @@ class Processes(Pool):
                 yield done
 
     def look_at(self, worker: Worker) -> Done | None:
-        """The outcomes of a worker's list, ``None`` while it is busy."""
+        """The outcomes of a worker's task, ``None`` while it is busy."""
         if not worker.receive():
             return worker.lost("lost", worker.obituary())
-        if len(worker.outcomes) == worker.count:
+        if worker.done is not None:
             self.idle.append(worker)
-            return worker.number, worker.seconds, list(worker.outcomes)
-        late = self.timeout is not None and time.monotonic() - worker.since > self.timeout + FLUSH
-        if late:
+            return worker.number, *worker.done
+        if self.timeout is not None and time.monotonic() - worker.since > self.timeout:
             text = f"took longer than the timeout of {self.timeout:g} s"
             return worker.lost("timeout", text)
         return None
+
+    def drop(self, number: int) -> None:
+        worker = next(worker for worker in self.busy if worker.number == number)
+        self.busy.remove(worker)
+        worker.end()
 
     def close(self) -> None:
         for worker in self.idle:
@@ -120,34 +121,28 @@ class Worker:
         watched.close()
         if not inherited:  # its start-up time must not count as an evaluation's
             self.pipe.recv()
-        self.number = self.count = 0
-        self.outcomes: list[Outcome] = []
-        self.seconds = self.since = 0.0
+        self.number = 0
+        self.done: tuple[float, list[Outcome]] | None = None
+        self.since = 0.0
 
-    def give(self, number: int, points: list[Any]) -> None:
-        self.number, self.count, self.outcomes, self.seconds = number, len(points), [], 0.0
+    def give(self, number: int, work: Work) -> None:
+        self.number, self.done = number, None
         self.since = time.monotonic()
-        self.pipe.send(points)
+        self.pipe.send(work)
 
     def receive(self) -> bool:
-        """Takes the outcomes sent so far; returns whether there may be more."""
+        """Takes the outcomes, if they have been sent; returns whether they are here or may come."""
         try:
-            while len(self.outcomes) < self.count and self.pipe.poll():
-                seconds, outcomes = self.pipe.recv()
-                self.outcomes += outcomes
-                self.seconds += seconds
-                self.since = time.monotonic()
+            if self.pipe.poll():
+                self.done = self.pipe.recv()
         except (EOFError, OSError):
             return False
-        return len(self.outcomes) == self.count or self.process.exitcode is None
+        return self.done is not None or self.process.exitcode is None
 
     def lost(self, kind: str, text: str) -> Done:
-        """Ends a worker amid its list. If only one evaluation was left, it has failed; of several,
-        it is not known which, and all are evaluated again."""
+        """Ends a worker amid its task, which has failed."""
         self.end()
-        left = self.count - len(self.outcomes)
-        rest = [Outcome(failure=kind, text=text)] if left == 1 else [None] * left
-        return self.number, None, [*self.outcomes, *rest]
+        return self.number, None, [Outcome(failure=kind, text=text)]
 
     def obituary(self) -> str:
         """How the process ended."""
@@ -178,9 +173,9 @@ class Worker:
 def serve(
     pipe: Connection, watched: Connection, parent: int, objective: Any, inherited: list[Connection]
 ) -> None:
-    """Runs in a worker process: evaluates lists of points until it is asked to end, or its parent
-    has died. It closes the pipe ends that it inherited, since it would not notice the latter while
-    it held the other ends of its own pipes."""
+    """Runs in a worker process: evaluates until it is asked to end, or its parent has died. It
+    closes the pipe ends that it inherited, since it would not notice the latter while it held the
+    other ends of its own pipes."""
     for other in inherited:
         other.close()
     if hasattr(os, "setpgrp"):
@@ -192,9 +187,16 @@ def serve(
     if isinstance(objective, Shipped):
         objective = objective.unpacked()
         pipe.send(None)
+
+    def call(point: Any) -> Outcome:
+        try:
+            return objective.outcome(point)  # type: ignore[no-any-return]
+        except BaseException as error:  # SystemExit in fun must not end the worker
+            return Outcome(failure="error", text=described(error))
+
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        while (points := pipe.recv()) is not None:
-            evaluate(pipe, objective, points)
+        while (work := pipe.recv()) is not None:
+            pipe.send(done(call, work))
 
 
 def end_with_parent(watched: Connection, parent: int) -> None:
@@ -219,21 +221,3 @@ def watch(watched: Connection) -> None:
     if hasattr(os, "killpg"):
         os.killpg(0, signal.SIGKILL)
     os._exit(1)
-
-
-def evaluate(pipe: Connection, objective: Any, points: list[Any]) -> None:
-    """Evaluates points and sends the outcomes."""
-    outcomes: list[Outcome] = []
-    last = start = time.perf_counter()
-    for point in points:
-        try:
-            outcome = objective.outcome(point)
-        except BaseException as error:  # SystemExit in fun must not end the worker
-            outcome = Outcome(failure="error", text=described(error))
-        outcomes.append(sendable(outcome))
-        now = time.perf_counter()
-        if now - last > FLUSH:
-            pipe.send_bytes(pickle.dumps((now - start, outcomes)))
-            outcomes, last, start = [], now, now
-    if outcomes:
-        pipe.send_bytes(pickle.dumps((time.perf_counter() - start, outcomes)))

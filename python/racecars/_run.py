@@ -78,6 +78,8 @@ class Run:
         self.save_error: OSError | None = None
         """Why the checkpoint could not be written, the last time."""
         self.failures: list[Failure] = []
+        self.note = ""
+        """What else a user should know of the run."""
 
     def resume(self, state: dict[str, Any], failures: list[Failure]) -> None:
         """Continues the run that was saved."""
@@ -216,6 +218,8 @@ class Run:
             message += failures[0].text
         if self.save_error is not None:
             message += f" The checkpoint could not be written: {self.save_error}."
+        if self.note:
+            message += f" {self.note}"
         res.update(
             success=status >= 0,
             status=status,

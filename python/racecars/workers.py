@@ -11,33 +11,44 @@ The loop submits trials, waits for the first to finish, tells its outcome, and s
 - a Dask ``Client``: results are never taken from Dask's cache
 - ``"ray"``: tasks on the Ray cluster that ``ray.init`` connected to, or on a local one
 - a Ray remote function, which is called instead of ``fun``, with resources of its own
-- a function like ``map``, which is called with a function and a list of points
+- a function like ``map``, which is called with a function and a list of points, as many as the
+  pool has workers that it is a method of, or else as there are cores
 
-Where sending a point takes longer than evaluating it, several points are sent together.
+A point that is proposed while others are out knows less, so no more are out than can be evaluated
+at a time: at most one per worker, and, where evaluations are short, no more than the loop can keep
+busy. Where an evaluation takes less time than sending it does, one worker evaluates: several would
+be no faster, and find less. It then searches on its own for short stretches (`_stretch`), unless
+there is a ``timeout``, and ``res.message`` says so.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import time
 from collections import deque
 from concurrent.futures import Executor, ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 from racecars import _pools
 from racecars._objective import Objective, Outcome
 from racecars._pools import Pool, PoolBroken
 from racecars._processes import Processes
 from racecars._run import Run
+from racecars._stretch import Stretch
 
 __all__ = ["asynchronous", "pool_of"]
 
-# The most points that are sent together.
-MAX_CHUNK = 32
-# At most about this share of the budget is out at a time: the search learns nothing from it.
-MAX_SHARE_OUT = 1 / 50
-# Sending points takes at most about this share of a cheap function's time.
-SENDING_SHARE = 0.5
+# The evaluations that are timed before a worker may search on its own.
+TIMED = 8
+# Seconds that workers may need to start: no other is started before.
+STARTING = 0.02
+# The weight of the latest evaluation in the mean time of one.
+WEIGHT = 0.3
+# Seconds after which a stretch is given up: an evaluation takes long, and other workers wait.
+MAX_STRETCH = 1.0
+# The least seconds that sending a point may take, so that ratios to it are sound.
+LEAST_SENDING = 1e-5
 # A run that stops for one of these reasons does not wait for evaluations under way.
 AT_ONCE = ("target", "observer", "no-improvement", "interrupted", "workers-lost")
 
@@ -74,12 +85,17 @@ def pool_of(workers: Any, objective: Objective, timeout: float | None) -> Pool:
 
 
 def asynchronous(
-    run: Run, pool: Pool, maxfev: int | None = None, lookahead: int | None = None
+    run: Run,
+    pool: Pool,
+    *,
+    maxfev: int | None = None,
+    target: float | None = None,
+    in_order: bool = False,
 ) -> None:
-    """Evaluates a run's trials on a pool."""
-    dispatcher = _Dispatcher(run, pool, _max_chunk(pool, maxfev, lookahead))
+    """Evaluates a run's trials on a pool. In order, the session itself limits what is out."""
+    dispatcher = _Dispatcher(run, pool, maxfev, target, in_order)
     # A deterministic run waits: which evaluations are under way depends on the workers.
-    at_once = AT_ONCE if lookahead is None else ()
+    at_once = () if in_order else AT_ONCE
     try:
         while dispatcher.submit() and run.session.reason not in at_once:
             run.tick_if_due()
@@ -89,76 +105,156 @@ def asynchronous(
             run.settle(number, Outcome(failure="lost", text=str(error)))
         run.session.stop("workers-lost")
         run.next()
+    run.note = dispatcher.note()
 
 
-def _max_chunk(pool: Pool, maxfev: int | None, lookahead: int | None) -> int:
-    most = MAX_CHUNK if pool.takes_many else 1
-    if maxfev is not None:
-        most = min(most, int(maxfev * MAX_SHARE_OUT / pool.size))
-    if lookahead is not None:
-        most = min(most, lookahead // pool.size)
-    return max(1, most)
+class _Task(NamedTuple):
+    trial: Trial
+    """Of a stretch, its first."""
+    is_stretch: bool
+    start: float
 
 
 class _Dispatcher:
     """Sends trials to the workers and takes the outcomes back."""
 
-    def __init__(self, run: Run, pool: Pool, max_chunk: int) -> None:
-        self.run, self.pool, self.max_chunk = run, pool, max_chunk
-        self.alone: deque[Trial] = deque()
-        """Trials to be sent again, one at a time."""
-        self.tasks: dict[int, list[Trial]] = {}
-        """The trials that workers have, by the number of the task."""
+    def __init__(
+        self, run: Run, pool: Pool, maxfev: int | None, target: float | None, in_order: bool
+    ) -> None:
+        self.run, self.pool, self.maxfev, self.target = run, pool, maxfev, target
+        self.by_time = pool.is_timed and not in_order
+        """Whether the number of trials out depends on how long evaluations take."""
+        self.may_stretch = self.by_time and pool.takes_stretches
+        self.again: deque[Trial] = deque()
+        """Trials to be sent again."""
         self.tries: dict[int, int] = {}
+        self.tasks: dict[int, _Task] = {}
+        """What the workers have, by the number of the task."""
+        self.submitted = 0
         self.seconds = math.nan
         """The mean time of an evaluation, lately."""
-        self.submitted = 0
+        self.sending = pool.latency
+        """The mean time that it took lately to send a point and receive its outcome, besides the
+        evaluation; at most what the pool says."""
+        self.timed = 0
+        self.by_one = 0
+        """Evaluations by one worker since several would not have been faster."""
 
     def submit(self) -> bool:
-        """Sends trials until all workers are busy; returns whether any is."""
-        while self.pool.size > len(self.tasks):
-            chunk = self.chunk()
-            if not chunk:
+        """Sends trials while they can be evaluated at once; returns whether any is out."""
+        while len(self.tasks) < self.slots():
+            is_again = bool(self.again)
+            trial = self.again.popleft() if is_again else self.run.next()
+            if trial is None:
                 break
+            is_stretch = self.may_stretch and self.is_short() and not (is_again or self.tasks)
+            work = Stretch.of(self.run, self.maxfev, self.target) if is_stretch else trial[1]
             self.submitted += 1
-            self.tasks[self.submitted] = chunk
-            self.pool.submit(self.submitted, [point for _, point in chunk])
+            self.pool.submit(self.submitted, work)
+            self.tasks[self.submitted] = _Task(trial, is_stretch, time.monotonic())
         return bool(self.tasks)
 
-    def chunk(self) -> list[Trial]:
-        """The trials to be sent next: as many as suit the time that they take."""
-        if self.alone:
-            return [self.alone.popleft()]
-        size = 1
-        if not math.isnan(self.seconds):
-            size = math.ceil(self.pool.latency / SENDING_SHARE / max(self.seconds, 1e-7))
-        chunk: list[Trial] = []
-        while len(chunk) < min(size, self.max_chunk) and (trial := self.run.next()) is not None:
-            chunk.append(trial)
-        return chunk
+    def slots(self) -> int:
+        """The number of tasks that there may be: as many as are evaluated while one is sent, and
+        the one that is sent. Before anything is known it is one, and grows while that is out."""
+        if not self.by_time:
+            return self.pool.size
+        expected = self.expected()
+        if expected < self.sending or any(task.is_stretch for task in self.tasks.values()):
+            return 1
+        return min(self.pool.size, math.ceil(expected / self.sending) + 1)
+
+    def expected(self) -> float:
+        """The expected time of an evaluation, given how long the oldest has been under way."""
+        age = self.age()
+        if math.isnan(self.seconds):
+            return max(0.0, age - STARTING)
+        return max(self.seconds, (1.0 - WEIGHT) * self.seconds + WEIGHT * age)
+
+    def age(self) -> float:
+        """The time since the oldest task was sent."""
+        if not self.tasks:
+            return 0.0
+        return time.monotonic() - min(task.start for task in self.tasks.values())
+
+    def is_short(self) -> bool:
+        """Whether evaluations are known to take less time than sending them does."""
+        return self.timed >= TIMED and self.seconds < self.sending
 
     def collect(self) -> None:
         """Waits for the first task to finish, and takes its outcomes."""
-        for number, seconds, outcomes in self.pool.wait(self.run.seconds(idle=True)):
-            chunk = self.tasks.pop(number)
-            if seconds is not None:
-                each = seconds / len(chunk)
-                old = each if math.isnan(self.seconds) else self.seconds
-                self.seconds = 0.7 * old + 0.3 * each
-            for trial, outcome in zip(chunk, outcomes):
-                self.take(trial, outcome)
+        for number, seconds, outcomes in self.pool.wait(self.patience()):
+            task = self.tasks.pop(number)
+            if seconds is not None and outcomes:
+                took = time.monotonic() - task.start - seconds
+                self.learn_time(seconds / len(outcomes), None if task.is_stretch else took)
+            if task.is_stretch and (seconds is None or not outcomes):
+                # It died, of which evaluation is not known: they are made again one by one.
+                self.may_stretch = False
+                self.again.append(task.trial)
+            elif task.is_stretch:
+                self.replay(task.trial, outcomes)
+            else:
+                self.take(task.trial, outcomes[0])
+        for number, task in [*self.tasks.items()]:
+            if task.is_stretch and time.monotonic() - task.start > MAX_STRETCH:
+                self.pool.drop(number)
+                self.may_stretch = False
+                self.again.append(self.tasks.pop(number).trial)
 
-    def take(self, trial: Trial, outcome: Outcome | None) -> None:
+    def patience(self) -> float | None:
+        """The seconds to wait for an outcome: then something else may be due."""
+        limits = [self.run.seconds(idle=True)]
+        if self.by_time and any(task.is_stretch for task in self.tasks.values()):
+            limits.append(max(0.0, MAX_STRETCH - self.age()))
+        elif self.by_time and len(self.tasks) < self.pool.size:
+            limits.append(max(self.sending, self.age()))  # doubles, until all workers are busy
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    def learn_time(self, seconds: float, sending: float | None) -> None:
+        """Takes the time of an evaluation, and, of a single one, that of sending it."""
+        old = seconds if math.isnan(self.seconds) else self.seconds
+        self.seconds = (1.0 - WEIGHT) * old + WEIGHT * seconds
+        if sending is not None:
+            self.timed += 1
+            # Both are means: of a busy machine's times the least would be too small a measure.
+            mean = (1.0 - WEIGHT) * self.sending + WEIGHT * sending
+            self.sending = max(LEAST_SENDING, min(self.pool.latency, mean))
+
+    def replay(self, first: Trial, outcomes: list[Outcome]) -> None:
+        """Tells the outcomes of a stretch, whose points are those that are asked for here."""
+        for place, outcome in enumerate(outcomes):
+            trial = first if place == 0 else self.run.next()
+            if trial is None:  # stopped by a rule that the worker did not have
+                break
+            self.run.settle(trial[0], outcome)
+            self.by_one += 1
+
+    def take(self, trial: Trial, outcome: Outcome) -> None:
         """Tells an outcome, unless the trial is to be tried again."""
-        if outcome is None:  # lost with its worker, for which another trial may be to blame
-            self.alone.append(trial)
-            return
         tries = self.tries.pop(trial[0], 0)
         if outcome.is_retryable and tries < self.run.retries:
             self.tries[trial[0]] = tries + 1
-            self.alone.append(trial)
-        else:
-            self.run.settle(trial[0], outcome)
+            self.again.append(trial)
+            return
+        self.by_one += self.is_short() and not self.tasks
+        self.run.settle(trial[0], outcome)
+
+    def note(self) -> str:
+        """What a user should know of how many workers were busy."""
+        if self.pool.size == 1 or 2 * self.by_one <= self.run.session.told:
+            return ""
+        one, sent = _span(self.seconds), _span(self.sending)
+        text = f"An evaluation took {one}, and sending one to a worker {sent}"
+        return f"{text}, so one worker evaluated: {self.pool.size} would not have been faster."
+
+
+def _span(seconds: float) -> str:
+    """A time for people."""
+    for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if seconds >= unit:
+            return f"{seconds / unit:.2g} {name}"
+    return f"{seconds * 1e9:.2g} ns"
 
 
 def _kind(workers: Any) -> str:

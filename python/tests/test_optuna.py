@@ -72,12 +72,59 @@ def test_same_seed_same_study() -> None:
 
 def test_same_seed_in_two_processes_gives_different_points() -> None:
     """Two samplers with one seed on one storage, as two processes would have them."""
-    samplers = [RaceCarsSampler(seed=1, search_space=SPACE) for _ in range(2)]
+    # Otherwise, the center is evaluated twice on purpose.
+    samplers = [RaceCarsSampler(seed=1, search_space=SPACE, noise="no") for _ in range(2)]
     storage = optuna.storages.InMemoryStorage()
     first = optuna.create_study(storage=storage, study_name="s", sampler=samplers[0])
     second = optuna.load_study(storage=storage, study_name="s", sampler=samplers[1])
     rates = [study.ask(SPACE).params["rate"] for _ in range(5) for study in (first, second)]
     assert len(set(rates)) == 10
+
+
+def test_points_of_other_processes_are_not_evaluated_again() -> None:
+    """Two samplers begin with the same points, of which each evaluates some; the outcomes of all
+    are told to both, and to one that resumes the study."""
+    space: dict[str, BaseDistribution] = {name: FloatDistribution(-1, 3) for name in "xyz"}
+    # With a larger budget, the center is evaluated twice on purpose, to look for noise.
+    samplers = [RaceCarsSampler(seed=1, search_space=space, budget=19) for _ in range(3)]
+    storage = optuna.storages.InMemoryStorage()
+    first = optuna.create_study(storage=storage, study_name="s", sampler=samplers[0])
+    others = [
+        optuna.load_study(storage=storage, study_name="s", sampler=sampler)
+        for sampler in samplers[1:]
+    ]
+    for _ in range(10):
+        trials = [(study, study.ask(space)) for study in (first, others[0])]
+        for study, trial in trials:
+            study.tell(trial, sum((x - 0.3) ** 2 for x in trial.params.values()))
+    assert first.trials[0].params == {"x": 1.0, "y": 1.0, "z": 1.0}
+    others[1].ask(space)
+    points = [tuple(trial.params.values()) for trial in first.trials]
+    assert len(set(points)) == len(points) == 21
+    for sampler in samplers[:2]:
+        best = told(sampler).best
+        assert best is not None and best.fun <= min(t.value for t in first.trials[:18])
+
+
+def test_the_first_trial_is_the_center() -> None:
+    trial = run(RaceCarsSampler(seed=1), 1).trials[0]
+    assert trial.params["rate"] == pytest.approx(1e-3)
+    assert trial.params["width"] == 50 and trial.params["units"] == 23
+    assert trial.params["drop"] in (0.4, 0.5)
+
+
+def test_the_budget_of_a_resumed_study_is_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    budgets = []
+
+    def made(*args: Any, budget: int | None = None, **rest: Any) -> Optimizer:
+        budgets.append(budget)
+        return Optimizer(*args, budget=budget, **rest)
+
+    study = run(RaceCarsSampler(seed=1), 30)
+    study.sampler = RaceCarsSampler(seed=1, budget=100)
+    monkeypatch.setattr("racecars.optuna._sampler.Optimizer", made)
+    study.ask(SPACE)
+    assert budgets == [70]
 
 
 def test_maximize() -> None:
@@ -176,7 +223,7 @@ def test_failed_pruned_and_nan_are_told_and_never_best() -> None:
             raise optuna.TrialPruned
         return math.nan if trial.number % 4 == 3 else x
 
-    sampler = RaceCarsSampler(seed=1)
+    sampler = RaceCarsSampler(seed=1, search_space={"x": FloatDistribution(0, 1)})
     study = optuna.create_study(sampler=sampler)
     study.optimize(objective, n_trials=41, catch=(RuntimeError,))
     study.ask().suggest_float("x", 0, 1)
@@ -242,7 +289,7 @@ def test_hyperband_brackets_learn_together() -> None:
                 raise optuna.TrialPruned
         return x * x
 
-    sampler = RaceCarsSampler(seed=1)
+    sampler = RaceCarsSampler(seed=1, search_space={"x": FloatDistribution(-5, 5)})
     pruner = optuna.pruners.HyperbandPruner(max_resource=9)
     study = optuna.create_study(sampler=sampler, pruner=pruner)
     study.optimize(objective, n_trials=100)
@@ -302,7 +349,7 @@ def test_trials_that_never_end_cost_a_bounded_time() -> None:
     one.visit(trials)
     assert trials.looks == MAX_CHECKED
     # One that ends after all is found in its turn.
-    trials[7] = ended(7, 0.5)
+    trials[7] = ended(7, 0.4)
     for _ in range(5):
         one.visit(trials)
     one.propose(len(trials))

@@ -18,6 +18,6 @@ class TestConformance(
     cases.RelativeSamplerTestCase,
     cases.SingleOnlySamplerTestCase,
 ):
-    @pytest.fixture(params=["race-cars", "de", "random"])
+    @pytest.fixture(params=[None, "race-cars", "de", "random"])
     def sampler(self, request: Any) -> Callable[[], BaseSampler]:
         return partial(RaceCarsSampler, method=request.param)

@@ -78,11 +78,12 @@ def test_same_seed_same_trials() -> None:
     assert one == two != other
 
 
-def test_with_a_budget_it_is_the_portfolio() -> None:
+def test_by_default_it_is_the_portfolio() -> None:
     space = {f"x{i}": tune.uniform(-5, 5) for i in range(10)}
 
-    def best(budget: int | None) -> float:
-        search, values = RaceCarsSearch(space, "loss", "min", seed=1, budget=budget), []
+    def best(budget: int | None, method: str | None = None) -> float:
+        search = RaceCarsSearch(space, "loss", "min", seed=1, budget=budget, method=method)
+        values = []
         for i in range(600):
             config = search.suggest(f"t{i}")
             assert isinstance(config, dict)
@@ -90,7 +91,8 @@ def test_with_a_budget_it_is_the_portfolio() -> None:
             search.on_trial_complete(f"t{i}", {"loss": values[-1]})
         return min(values)
 
-    assert best(600) < 0.1 * best(None)
+    alone = best(None, "race-cars")
+    assert best(600) < 0.1 * alone and best(None) < 0.1 * alone
 
 
 def test_nan_missing_and_failed_are_never_best() -> None:

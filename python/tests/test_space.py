@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from typing import Any
 
 import numpy as np
@@ -89,3 +90,12 @@ def test_integrality_that_leaves_nothing_or_does_not_fit_is_refused() -> None:
         space_of([(0, 1)] * 2, integrality=[True] * 3)
     with pytest.raises(TypeError, match="not a string"):
         space_of({1: (0, 1)})
+
+
+@pytest.mark.parametrize("given", [MIXED, [(-1.0, 2.0)] * 3])
+def test_spaces_are_pickled_with_the_objects_of_their_choices(given: Any) -> None:
+    space = space_of(given)
+    copy = pickle.loads(pickle.dumps(space))
+    assert copy == space and copy.is_by_name == space.is_by_name
+    x = racecars.Optimizer(space, rng=1).ask().x
+    np.testing.assert_equal(copy.params(x), space.params(x))

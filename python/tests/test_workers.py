@@ -14,7 +14,13 @@ import numpy as np
 import pytest
 
 import racecars
-from racecars.workers import pool_of
+from racecars._constraints import Constraints
+from racecars._core import Session
+from racecars._objective import Objective, Outcome
+from racecars._pools import Pool, done
+from racecars._run import Run
+from racecars._stretch import Stretch
+from racecars.workers import asynchronous, pool_of
 
 BOUNDS = [(-5.0, 5.0)] * 4
 warned = pytest.mark.filterwarnings("ignore:evaluation .* failed:RuntimeWarning")
@@ -190,40 +196,149 @@ def test_a_broken_executor_ends_the_run_with_the_best_so_far() -> None:
     assert (res.status, res.success) == (-3, False) and "workers are gone" in res.message
 
 
-def test_cheap_functions_are_chunked() -> None:
-    class Counting:
-        """A pool that remembers how much it was given at a time."""
+class Pretended(Pool):
+    """A pool that evaluates here, and remembers what it was given. It is also the clock: sending a
+    point takes 1 ms, and evaluating it as long as is said."""
 
-        def __init__(self, pool: Any) -> None:
-            self.pool, self.sizes = pool, []
-            self.size, self.takes_many, self.latency = pool.size, True, pool.latency
-            self.wait = pool.wait
+    def __init__(self, size: int, seconds: float, breaks: str = "") -> None:
+        self.size, self.seconds, self.breaks = size, seconds, breaks
+        self.now = 0.0
+        self.ends: dict[int, float] = {}
+        self.tasks: dict[int, Any] = {}
+        self.out: list[int] = []
+        self.stretches: list[int] = []
+        self.dropped: list[int] = []
 
-        def submit(self, number: int, points: list[Any]) -> None:
-            self.sizes.append(len(points))
-            self.pool.submit(number, points)
+    def submit(self, number: int, work: Any) -> None:
+        self.tasks[number] = work
+        self.ends[number] = self.now + 0.001 + self.seconds
+        self.out.append(len(self.tasks))
+        if isinstance(work, Stretch):
+            self.stretches.append(number)
 
-    from racecars._constraints import Constraints
-    from racecars._core import Session
-    from racecars._objective import Objective
-    from racecars._run import Run
-    from racecars.workers import asynchronous
+    def wait(self, seconds: float | None) -> Any:
+        number, work = next(iter(self.tasks.items()))
+        if isinstance(work, Stretch) and self.breaks == "hangs":
+            assert seconds is not None
+            self.now += seconds + 0.001
+            return
+        del self.tasks[number]
+        if isinstance(work, Stretch) and self.breaks == "dies":
+            yield number, None, [Outcome(failure="lost")]
+            return
+        outcomes = done(lambda x: Outcome(sphere(x)), work)[1]
+        self.now = max(self.now, self.ends[number]) + self.seconds * (len(outcomes) - 1)
+        yield number, self.seconds * len(outcomes), outcomes
 
-    def sizes(fun: Any, maxfev: int) -> list[int]:
-        objective = Objective(fun, (), Constraints(()))
-        optimizer = racecars.Optimizer(BOUNDS, rng=1)
-        session = Session(optimizer, optimizer.space, maxfev=maxfev)
-        run = Run(optimizer, session, objective, on_error="raise")
-        with pool_of(2, objective, None) as pool:
-            counting = Counting(pool)
-            asynchronous(run, counting, maxfev)  # type: ignore[arg-type]
-        assert session.told == sum(counting.sizes) == maxfev
-        return counting.sizes
+    def monotonic(self) -> float:
+        return self.now
 
-    # Two workers, and at most a fiftieth of the evaluations is out.
-    assert 8 < max(sizes(sphere, 2000)) <= 20
-    assert max(sizes(sphere, 200)) <= 2
-    assert max(sizes(lambda x: time.sleep(0.01) or 0.0, 200)) == 1
+    def drop(self, number: int) -> None:
+        self.dropped.append(number)
+        del self.tasks[number]
+
+
+def run_on(pool: Pretended, monkeypatch: pytest.MonkeyPatch, **keywords: Any) -> Run:
+    monkeypatch.setattr("racecars.workers.time", pool)
+    optimizer = racecars.Optimizer(BOUNDS, budget=500, rng=1)
+    session = Session(optimizer, optimizer.space, maxfev=500, watch=True)
+    run = Run(optimizer, session, Objective(sphere, (), Constraints(())), **keywords)
+    asynchronous(run, pool, maxfev=500)
+    return run
+
+
+def test_short_evaluations_are_made_by_one_worker_and_find_what_one_finds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pool = Pretended(8, seconds=1e-5)
+    run = run_on(pool, monkeypatch)
+    assert max(pool.out) == 1 and pool.stretches and not pool.dropped
+    assert "so one worker evaluated: 8 would not have been faster" in run.final_result().message
+    alone = racecars.minimize(sphere, BOUNDS, maxfev=500, rng=1)
+    np.testing.assert_array_equal(run.session.history(), alone.history)
+
+
+def test_callbacks_see_every_outcome_of_a_stretch_and_may_end_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[int] = []
+
+    def stop(intermediate_result: Any) -> bool:
+        seen.append(intermediate_result.nit)
+        return len(seen) == 100
+
+    pool = Pretended(2, seconds=1e-5)
+    run = run_on(pool, monkeypatch, callback=stop)
+    assert pool.stretches and seen == [*range(1, 101)]
+    assert run.final_result().status == 3
+
+
+@pytest.mark.parametrize(("seconds", "out"), [(0.0011, 3), (0.0041, 6), (10.0, 8)])
+def test_no_more_are_out_than_can_be_evaluated_while_one_is_sent(
+    seconds: float, out: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = Pretended(8, seconds)
+    run = run_on(pool, monkeypatch)
+    assert max(pool.out) == out and not pool.stretches
+    assert run.session.told == 500 and "worker" not in run.final_result().message
+
+
+@pytest.mark.parametrize("breaks", ["dies", "hangs"])
+def test_a_stretch_that_fails_is_made_again_one_by_one(
+    breaks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = Pretended(8, seconds=1e-5, breaks=breaks)
+    run = run_on(pool, monkeypatch, on_error="raise")
+    assert len(pool.stretches) == 1 and pool.dropped == pool.stretches * (breaks == "hangs")
+    assert max(pool.out) == 1
+    alone = racecars.minimize(sphere, BOUNDS, maxfev=500, rng=1)
+    np.testing.assert_array_equal(run.session.history(), alone.history)
+
+
+def test_a_timeout_is_for_each_evaluation() -> None:
+    objective = Objective(sphere, (), Constraints(()))
+    assert pool_of(2, objective, None).takes_stretches
+    assert not pool_of(2, objective, 1.0).takes_stretches
+
+
+def test_stretches_stop_at_the_target_and_repeat_failed_evaluations(tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+
+    def fun(x: Any) -> float:
+        with calls.open("a") as file:
+            file.write("x")
+        if calls.stat().st_size % 50 == 0:
+            raise ValueError("now and then")
+        return sphere(x)
+
+    keywords: dict[str, Any] = {"maxfev": 10**6, "rng": 1, "retries": 1, "target": 1e-3}
+    res = racecars.minimize(fun, BOUNDS, workers=2, **keywords)
+    assert res.status == 1 and res.fun <= 1e-3 and res.n_failed == 0
+
+
+def test_no_more_are_out_than_there_are_workers(tmp_path: Path) -> None:
+    def fun(x: Any) -> float:
+        mine = tmp_path / str(os.getpid())
+        mine.touch()
+        time.sleep(0.004)
+        out = len(list(tmp_path.iterdir()))
+        mine.unlink()
+        return float(out)
+
+    res = racecars.minimize(fun, BOUNDS, maxfev=60, rng=1, workers=3)
+    assert res.history.max() <= 3
+
+
+@pytest.mark.parametrize(
+    ("function", "count"),
+    [
+        (map, 1),
+        (ThreadPoolExecutor(3).map, 3),
+        (lambda call, points: map(call, points), os.cpu_count()),
+    ],
+)
+def test_maps_get_as_many_points_as_they_have_workers(function: Any, count: int) -> None:
+    assert pool_of(function, Objective(sphere, (), Constraints(())), None).size == count
 
 
 def test_target_and_interrupt_do_not_wait_for_what_is_under_way() -> None:

@@ -158,9 +158,12 @@ fn a_suite_compares_a_candidate_with_the_best_single_and_keeps_the_trials() {
 
 #[test]
 fn overhead_gives_steps_beside_their_floor() {
-    let report = json("overhead --dim 20000 --algorithm race-cars,random --json");
+    let report =
+        json("overhead --dim 20000 --algorithm race-cars,random --space reals,bits --json");
     let results = report["results"].as_array().unwrap();
-    assert_eq!(results.len(), 2);
+    let spaces: Vec<&str> =
+        results.iter().map(|result| result["space"].as_str().unwrap()).collect();
+    assert_eq!(spaces, ["reals", "bits", "reals", "bits"]);
     for result in results {
         let number = |key: &str| result[key].as_f64().unwrap();
         assert!((number("ns_per_step") / number("floor_ns") - number("ratio")).abs() < 1e-9);

@@ -119,6 +119,9 @@ fn what_is_made_of_a_study_does_not_take_the_place_of_its_journal() {
     for _ in 0..2 {
         folder.text(&["export", "--to", "json", "--out", "trials.json"]);
     }
+    let printed = folder.text(&["export", "--to", "csv", "--out", "-"]);
+    assert_eq!(printed, folder.text(&["export", "--to", "csv"]));
+    assert!(printed.lines().count() > 1 && !folder.path().join("-").exists(), "{printed}");
     // Settings that cannot begin do not move it aside.
     folder.error(&["run", "--study", "racecars-study", "--restart", "--budget", "2"]);
     assert_eq!(std::fs::read(&journal).unwrap(), before);

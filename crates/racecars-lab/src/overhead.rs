@@ -1,15 +1,16 @@
 //! The cost of a step of an optimizer, next to its floor: copying a point and drawing the random
 //! numbers that a step needs.
 //!
-//! The steps are those of a real run. A first run on Sphere records the values; a second one with the
-//! same seed is told the recorded values, without evaluating anything, and timed. The floor is
+//! The steps are those of a real run. A first run records the values of a simple objective; a second one
+//! with the same seed is told the recorded values, without evaluating anything, and timed. The floor is
 //! measured in the same process, alternating with the steps.
 
 use racecars::random::Random;
-use racecars::{Algorithm, Error, Optimizer, Outcome, Portfolio, Space};
-use racecars_problems::functions::sphere;
+use racecars::{Algorithm, Axis, Domain, Error, Optimizer, Outcome, Portfolio, Space};
 use serde::Serialize;
+use std::fmt;
 use std::hint::black_box;
+use std::str::FromStr;
 use std::time::Instant;
 
 /// The cost of one step.
@@ -17,6 +18,8 @@ use std::time::Instant;
 pub struct Overhead {
     /// The algorithm's name.
     pub algorithm: String,
+    /// The space.
+    pub space: SpaceKind,
     /// The dimension.
     pub dim: usize,
     /// Nanoseconds per ask and tell, in steady state.
@@ -30,56 +33,177 @@ pub struct Overhead {
     pub members_ratio: Option<f64>,
 }
 
+/// A kind of space to measure in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SpaceKind {
+    /// Reals from -10 to 10.
+    Reals,
+    /// Integers from -10 to 10.
+    Integers,
+    /// Booleans.
+    Bits,
+    /// Choices of five values.
+    Categories,
+    /// A quarter of each of the others.
+    Mixed,
+}
+
+impl SpaceKind {
+    /// All kinds.
+    pub const ALL: [SpaceKind; 5] = [
+        SpaceKind::Reals,
+        SpaceKind::Integers,
+        SpaceKind::Bits,
+        SpaceKind::Categories,
+        SpaceKind::Mixed,
+    ];
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        match self {
+            SpaceKind::Reals => "reals",
+            SpaceKind::Integers => "integers",
+            SpaceKind::Bits => "bits",
+            SpaceKind::Categories => "categories",
+            SpaceKind::Mixed => "mixed",
+        }
+    }
+
+    fn domain(self) -> Domain {
+        match self {
+            SpaceKind::Integers => Domain::integer(-10, 10),
+            SpaceKind::Bits => Domain::Boolean,
+            SpaceKind::Categories => Domain::categorical(["a", "b", "c", "d", "e"]),
+            SpaceKind::Reals | SpaceKind::Mixed => Domain::real(-10.0, 10.0),
+        }
+    }
+
+    fn space(self, dim: usize) -> Result<Space, Error> {
+        if self != SpaceKind::Mixed {
+            return Space::builder().array("x", dim, self.domain()).build();
+        }
+        let mut builder = Space::builder();
+        for (place, kind) in SpaceKind::ALL[..4].iter().enumerate() {
+            let count = (dim + place) / 4;
+            if count > 0 {
+                builder = builder.array(kind.name(), count, kind.domain());
+            }
+        }
+        builder.build()
+    }
+}
+
+impl fmt::Display for SpaceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for SpaceKind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let names = SpaceKind::ALL.map(SpaceKind::name).join(", ");
+        let kind = SpaceKind::ALL.into_iter().find(|kind| kind.name() == name);
+        kind.ok_or_else(|| format!("`{name}` is not one of {names}"))
+    }
+}
+
+/// The squared distance from the centre of each axis; from the first value of unordered axes, whose values
+/// have distance 1. Sphere, if all coordinates are reals.
+fn objective(space: &Space, point: &[f64]) -> f64 {
+    let terms = point.iter().enumerate().map(|(index, x)| match space.axis(index) {
+        Axis::Unordered { .. } => f64::from(u8::from(*x != 0.0)),
+        axis => {
+            let extent = axis.extent();
+            (x - 0.5 * (extent.low + extent.high)).powi(2)
+        }
+    });
+    terms.sum()
+}
+
 /// Mean number of random numbers in a step that draws from a learned box, in an adaptive region and in
 /// a fixed one. A test of the library counts them.
 const DRAWS_PER_STEP: [u64; 2] = [5, 8];
 /// The default exploitation rate in a region that does not adapt. The other steps draw a number for
 /// each coordinate.
 const EXPLOITATION: f64 = 0.99;
-/// Rounds in which steps and floor are timed alternately. The medians are reported.
+/// Rounds in which steps and floor are timed alternately.
 const ROUNDS: usize = 15;
+/// The evaluations per coordinate of a run in a space with discrete coordinates. There the objective is
+/// solved after some 10 per coordinate, and what follows is the search of a stalled optimizer.
+const DISCRETE_RUN: usize = 100;
+/// Short runs are repeated until this many steps are timed, or `ROUNDS` times.
+const MIN_STEPS: usize = 300_000;
 const SEED: u64 = 1;
 
-/// Measures an algorithm on Sphere over [-10, 10]^n, n = `dim`.
-pub fn measure(algorithm: &Algorithm, dim: usize) -> Result<Overhead, Error> {
-    let space = Space::cube(dim, -10.0, 10.0)?;
+/// Measures an algorithm in a space of dimension `dim`.
+pub fn measure(algorithm: &Algorithm, kind: SpaceKind, dim: usize) -> Result<Overhead, Error> {
+    let space = kind.space(dim)?;
     // Long enough to be timed well, short enough for a million dimensions.
     let steps = (5_000_000 / dim).clamp(60, 20_000);
-    let warm_up = steps.max(500);
-    let total = warm_up + ROUNDS * steps;
+    let longest = steps.max(500) + ROUNDS * steps;
+    let total = match kind {
+        SpaceKind::Reals => longest,
+        _ => longest.min(DISCRETE_RUN * dim),
+    };
+    let Recorded { values, explored } = record(algorithm, &space, total)?;
+    let steps = steps.min(values.len() * 9 / 10 / ROUNDS).max(1);
+    let (first, rest) = values.split_at(values.len().saturating_sub(ROUNDS * steps));
+    let share = match explored[first.len()..] {
+        [] => 0.0,
+        ref timed => timed.iter().filter(|&&explored| explored).count() as f64 / timed.len() as f64,
+    };
+    let mut floor = Floor::new(&space, algorithm, share);
+    let mut rounds = Rounds::new(steps);
+    let mut portfolios = None;
+    for _ in 0..(MIN_STEPS / values.len().max(1)).clamp(1, ROUNDS) {
+        let mut player = algorithm.optimizer(&space, Some(total as u64), SEED)?;
+        play(&mut *player, first)?;
+        let before = player.portfolio();
+        for (round, values) in rest.chunks_exact(steps).enumerate() {
+            let start = Instant::now();
+            play(&mut *player, values)?;
+            let step_seconds = start.elapsed().as_secs_f64();
+            let start = Instant::now();
+            (0..steps).for_each(|_| floor.step());
+            rounds.add(round, step_seconds, start.elapsed().as_secs_f64());
+        }
+        portfolios = before.zip(player.portfolio());
+    }
+    let members_ns = match portfolios {
+        Some((before, after)) => Some(members(&before, &after, kind, dim, rounds.floor_ns())?),
+        None => None,
+    };
+    Ok(rounds.overhead(algorithm.name(), kind, dim, members_ns))
+}
 
-    let mut recorder = algorithm.optimizer(&space, Some(total as u64), SEED)?;
-    let mut values = Vec::with_capacity(total);
+/// What a run is played from.
+struct Recorded {
+    values: Vec<f64>,
+    /// Whether each point was drawn from the whole space.
+    explored: Vec<bool>,
+}
+
+fn record(algorithm: &Algorithm, space: &Space, total: usize) -> Result<Recorded, Error> {
+    let mut recorder = algorithm.optimizer(space, Some(total as u64), SEED)?;
+    let (mut values, mut explored) = (Vec::with_capacity(total), Vec::with_capacity(total));
     for _ in 0..total {
         let Some(candidate) = recorder.ask() else { break };
-        let value = sphere(candidate.point());
+        let is_explored = recorder.best().is_some_and(|best| {
+            let pairs = candidate.point().iter().zip(best.point);
+            pairs.filter(|(a, b)| a != b).count() > candidate.point().len() / 4 + 3
+        });
+        explored.push(is_explored);
+        let value = objective(space, candidate.point());
         values.push(value);
         recorder.tell(candidate, Outcome::from(value))?;
     }
-    drop(recorder);
-
-    let mut player = algorithm.optimizer(&space, Some(total as u64), SEED)?;
-    let (first, rest) = values.split_at(warm_up.min(values.len()));
-    play(&mut *player, first)?;
-    let before = player.portfolio();
-    let mut floor = Floor::new(dim, algorithm);
-    let mut rounds = Rounds { steps, step_seconds: Vec::new(), floor_seconds: Vec::new() };
-    for values in rest.chunks_exact(steps) {
-        let start = Instant::now();
-        play(&mut *player, values)?;
-        rounds.step_seconds.push(start.elapsed().as_secs_f64());
-        let start = Instant::now();
-        (0..steps).for_each(|_| floor.step());
-        rounds.floor_seconds.push(start.elapsed().as_secs_f64());
-    }
-    let members_ns = match (before, player.portfolio()) {
-        (Some(before), Some(after)) => Some(members(&before, &after, dim, rounds.floor_ns())?),
-        _ => None,
-    };
-    Ok(rounds.overhead(algorithm.name(), dim, members_ns))
+    Ok(Recorded { values, explored })
 }
 
-/// The times of all rounds.
+/// The times of all rounds, the shortest of all repetitions.
 struct Rounds {
     /// Steps of a round.
     steps: usize,
@@ -88,6 +212,21 @@ struct Rounds {
 }
 
 impl Rounds {
+    fn new(steps: usize) -> Self {
+        Rounds { steps, step_seconds: Vec::new(), floor_seconds: Vec::new() }
+    }
+
+    fn add(&mut self, round: usize, step_seconds: f64, floor_seconds: f64) {
+        let times =
+            [(&mut self.step_seconds, step_seconds), (&mut self.floor_seconds, floor_seconds)];
+        for (times, seconds) in times {
+            match times.get_mut(round) {
+                Some(time) => *time = time.min(seconds),
+                None => times.push(seconds),
+            }
+        }
+    }
+
     fn floor_ns(&self) -> f64 {
         self.ns(median(&self.floor_seconds))
     }
@@ -97,15 +236,23 @@ impl Rounds {
     }
 
     /// `members_ns`: for a portfolio, the mean time of a step of its members alone.
-    fn overhead(&self, algorithm: &str, dim: usize, members_ns: Option<f64>) -> Overhead {
+    fn overhead(
+        &self,
+        algorithm: &str,
+        space: SpaceKind,
+        dim: usize,
+        members_ns: Option<f64>,
+    ) -> Overhead {
         let floor_ns = self.floor_ns();
-        let ns_per_step = match members_ns {
-            // Members cost differently, and the median would be the time of one of them.
-            Some(_) => self.ns(mean(&self.step_seconds)),
-            None => self.ns(median(&self.step_seconds)),
+        let ns_per_step = match (space, members_ns) {
+            (SpaceKind::Reals, None) => self.ns(median(&self.step_seconds)),
+            // Members of a portfolio and phases of a discrete search cost differently, and the median would
+            // be the time of one of them.
+            _ => self.ns(mean(&self.step_seconds)),
         };
         Overhead {
             algorithm: algorithm.to_string(),
+            space,
             dim,
             ns_per_step,
             floor_ns,
@@ -117,13 +264,19 @@ impl Rounds {
 
 /// The mean time in ns that the members of a portfolio, each measured alone, take for the evaluations
 /// they had between `before` and `after`. Members that are not algorithms themselves count as the floor.
-fn members(before: &Portfolio, after: &Portfolio, dim: usize, floor_ns: f64) -> Result<f64, Error> {
+fn members(
+    before: &Portfolio,
+    after: &Portfolio,
+    kind: SpaceKind,
+    dim: usize,
+    floor_ns: f64,
+) -> Result<f64, Error> {
     let (mut evaluations, mut time) = (0.0, 0.0);
     for member in &after.members {
         let earlier = before.members.iter().find(|earlier| earlier.name == member.name);
         let count = (member.evaluations - earlier.map_or(0, |earlier| earlier.evaluations)) as f64;
         let alone = match member.name.parse::<Algorithm>() {
-            Ok(algorithm) if count > 0.0 => measure(&algorithm, dim)?.ns_per_step,
+            Ok(algorithm) if count > 0.0 => measure(&algorithm, kind, dim)?.ns_per_step,
             _ => floor_ns,
         };
         evaluations += count;
@@ -151,7 +304,8 @@ fn median(times: &[f64]) -> f64 {
 }
 
 /// The least work of a step.
-struct Floor {
+struct Floor<'a> {
+    space: &'a Space,
     random: Random,
     from: Vec<f64>,
     to: Vec<f64>,
@@ -161,8 +315,9 @@ struct Floor {
     draws: u64,
 }
 
-impl Floor {
-    fn new(dim: usize, algorithm: &Algorithm) -> Self {
+impl<'a> Floor<'a> {
+    /// `explored` is the share of steps in discrete spaces that draw every coordinate.
+    fn new(space: &'a Space, algorithm: &Algorithm, explored: f64) -> Self {
         let [adaptive, fixed] = DRAWS_PER_STEP;
         let (exploration, draws) = match algorithm {
             Algorithm::Random(_) => (1.0, 0),
@@ -170,15 +325,15 @@ impl Floor {
             Algorithm::RaceCars(settings) if settings.is_adaptive() => (0.0, adaptive),
             _ => (1.0 - EXPLOITATION, fixed),
         };
+        let exploration = if space.is_discrete() { explored } else { exploration };
+        let dim = space.dimension();
         let (random, from, to) = (Random::new(SEED), vec![0.5; dim], vec![0.0; dim]);
-        Floor { random, from, to, exploration, draws }
+        Floor { space, random, from, to, exploration, draws }
     }
 
     fn step(&mut self) {
         if self.random.chance(self.exploration) {
-            for x in &mut self.to {
-                *x = self.random.between(-10.0, 10.0);
-            }
+            self.space.draw(&mut self.random, &mut self.to);
         } else {
             self.to.copy_from_slice(black_box(&self.from));
             for _ in 0..self.draws {
@@ -204,42 +359,60 @@ mod tests {
 
     #[test]
     fn an_algorithm_is_given_its_median_step_and_floor() {
-        let overhead = rounds().overhead("race-cars", 7, None);
+        let overhead = rounds().overhead("race-cars", SpaceKind::Reals, 7, None);
         assert!(is_close(overhead.ns_per_step, 200.0) && is_close(overhead.floor_ns, 100.0));
         assert!(is_close(overhead.ratio, 2.0) && overhead.members_ratio.is_none());
     }
 
     #[test]
     fn a_portfolio_is_given_its_mean_step_and_its_ratio_to_its_members() {
-        let overhead = rounds().overhead("auto", 7, Some(150.0));
+        let overhead = rounds().overhead("auto", SpaceKind::Reals, 7, Some(150.0));
         assert!(is_close(overhead.ns_per_step, 300.0) && is_close(overhead.ratio, 3.0));
         assert!(is_close(overhead.members_ratio.unwrap(), 2.0));
     }
 
     #[test]
-    fn the_played_run_is_the_recorded_one() {
-        let space = Space::cube(30, -10.0, 10.0).unwrap();
-        let optimizer = || Algorithm::race_cars().optimizer(&space, Some(400), SEED).unwrap();
-        let mut recorder = optimizer();
-        let values: Vec<f64> = (0..400)
-            .map(|_| {
-                let candidate = recorder.ask().unwrap();
-                let value = sphere(candidate.point());
-                recorder.tell(candidate, Outcome::from(value)).unwrap();
-                value
-            })
-            .collect();
-        let mut player = optimizer();
-        play(&mut *player, &values).unwrap();
-        let [recorded, played] = [&recorder, &player].map(|optimizer| optimizer.best().unwrap());
-        assert_eq!(recorded.point, played.point);
-        assert_eq!(sphere(played.point), played.rank.value().unwrap());
+    fn in_a_discrete_space_the_mean_counts_of_the_shortest_repetitions() {
+        let mut rounds = rounds();
+        rounds.add(0, 2e-6, 9e-6);
+        rounds.add(1, 9e-6, 9e-6);
+        let overhead = rounds.overhead("race-cars", SpaceKind::Bits, 7, None);
+        assert!(is_close(overhead.ns_per_step, 200.0) && is_close(overhead.floor_ns, 100.0));
     }
 
     #[test]
-    fn a_measurement_is_of_the_algorithm_and_dimension_asked_for() {
-        let overhead = measure(&Algorithm::race_cars(), 20_000).unwrap();
+    fn the_played_run_is_the_recorded_one() {
+        for kind in SpaceKind::ALL {
+            let space = kind.space(30).unwrap();
+            assert_eq!(space.dimension(), 30);
+            let values = record(&Algorithm::race_cars(), &space, 400).unwrap().values;
+            let mut player = Algorithm::race_cars().optimizer(&space, Some(400), SEED).unwrap();
+            play(&mut *player, &values).unwrap();
+            let played = player.best().unwrap();
+            assert_eq!(
+                values.iter().copied().fold(f64::INFINITY, f64::min),
+                played.rank.value().unwrap()
+            );
+            assert_eq!(objective(&space, played.point), played.rank.value().unwrap());
+        }
+    }
+
+    #[test]
+    fn uniform_draws_are_told_from_steps() {
+        let space = SpaceKind::Bits.space(100).unwrap();
+        let share = |algorithm: Algorithm| {
+            let explored = record(&algorithm, &space, 500).unwrap().explored;
+            explored[50..].iter().filter(|&&explored| explored).count() as f64 / 450.0
+        };
+        assert_eq!(share(Algorithm::random()), 1.0);
+        assert!(share(Algorithm::sracos()) < 0.1);
+    }
+
+    #[test]
+    fn a_measurement_is_of_the_algorithm_space_and_dimension_asked_for() {
+        let overhead = measure(&Algorithm::race_cars(), SpaceKind::Mixed, 20_000).unwrap();
         assert_eq!((overhead.algorithm.as_str(), overhead.dim), ("race-cars", 20_000));
+        assert_eq!(overhead.space, SpaceKind::Mixed);
         assert!(overhead.ns_per_step > 0.0 && overhead.floor_ns > 0.0);
     }
 }

@@ -19,6 +19,9 @@ type Entry<'py> = (
     Vec<Py<PyAny>>,
 );
 
+/// What pickle keeps of a space: the core's space as JSON, the objects of its choices, whether points are dicts.
+type Parts = (String, Vec<Vec<Py<PyAny>>>, bool);
+
 #[pyclass(frozen, module = "racecars._core")]
 pub(crate) struct Space {
     pub(crate) core: racecars::Space,
@@ -94,6 +97,34 @@ impl Space {
     fn __eq__(&self, other: &Space) -> bool {
         self.core == other.core
     }
+
+    /// The space of these parts, which pickle keeps.
+    #[staticmethod]
+    fn from_parts(
+        py: Python<'_>,
+        json: &str,
+        objects: Vec<Vec<Py<PyAny>>>,
+        is_by_name: bool,
+    ) -> PyResult<Self> {
+        let core: racecars::Space =
+            serde_json::from_str(json).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        // The objects of an entry are those of its choices, or there are none.
+        let counts = core.entries().iter().map(|entry| match entry.domain() {
+            Domain::Levels(values) | Domain::Categorical(values) => values.len(),
+            _ => 0,
+        });
+        if !counts.eq(objects.iter().map(Vec::len)) {
+            return Err(PyValueError::new_err("the space has not one object per choice"));
+        }
+        Ok(Space::with_objects(py, core, objects, is_by_name))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Parts)> {
+        let of = |entry: &Vec<Py<PyAny>>| entry.iter().map(|object| object.clone_ref(py)).collect();
+        let objects = self.objects.iter().map(of).collect();
+        let make = py.get_type::<Space>().getattr("from_parts")?;
+        Ok((make, (self.to_json()?, objects, self.is_by_name)))
+    }
 }
 
 impl Space {
@@ -132,7 +163,8 @@ impl Space {
         if self.is_plain {
             return PyArray1::from_slice(py, codes);
         }
-        PyArray1::from_vec(py, self.numbers(codes))
+        // Copying is cheaper than a Python object that owns the vector.
+        PyArray1::from_slice(py, &self.numbers(codes))
     }
 
     /// The numeric form of an encoded point.
@@ -152,43 +184,30 @@ impl Space {
         let numbers = self.numbers(codes);
         for (i, entry) in self.core.entries().iter().enumerate() {
             let (codes, numbers) = (&codes[entry.range()], &numbers[entry.range()]);
-            let value = match entry.array_len() {
-                None => self.value(py, i, entry.domain(), codes[0], numbers[0])?,
-                Some(_) => match entry.domain() {
-                    Domain::Real { .. } | Domain::Grid { .. } => {
-                        PyArray1::from_slice(py, numbers).into_any()
-                    }
-                    Domain::Integer { .. } => {
-                        PyArray1::from_iter(py, numbers.iter().map(|&x| x as i64)).into_any()
-                    }
-                    domain => {
-                        let values = (codes.iter().zip(numbers))
-                            .map(|(&code, &number)| self.value(py, i, domain, code, number));
-                        PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)?.into_any()
-                    }
-                },
-            };
-            params.set_item(&self.names[i], value)?;
+            let object = |&code: &f64| self.objects[i][code as usize].bind(py);
+            let name = &self.names[i];
+            let is_array = entry.array_len().is_some();
+            match entry.domain() {
+                Domain::Integer { .. } if is_array => {
+                    let integers = numbers.iter().map(|&x| x as i64);
+                    params.set_item(name, PyArray1::from_iter(py, integers))?;
+                }
+                Domain::Integer { .. } => params.set_item(name, numbers[0] as i64)?,
+                Domain::Boolean if is_array => {
+                    params.set_item(name, PyList::new(py, codes.iter().map(|&x| x >= 0.5))?)?;
+                }
+                Domain::Boolean => params.set_item(name, codes[0] >= 0.5)?,
+                Domain::Levels(_) | Domain::Categorical(_) if is_array => {
+                    params.set_item(name, PyList::new(py, codes.iter().map(object))?)?;
+                }
+                Domain::Levels(_) | Domain::Categorical(_) => {
+                    params.set_item(name, object(&codes[0]))?;
+                }
+                _ if is_array => params.set_item(name, PyArray1::from_slice(py, numbers))?,
+                _ => params.set_item(name, numbers[0])?,
+            }
         }
         Ok(params)
-    }
-
-    fn value<'py>(
-        &self,
-        py: Python<'py>,
-        entry: usize,
-        domain: &Domain,
-        code: f64,
-        number: f64,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        Ok(match domain {
-            Domain::Integer { .. } => PyInt::new(py, number as i64).into_any(),
-            Domain::Boolean => PyBool::new(py, code >= 0.5).to_owned().into_any(),
-            Domain::Levels(_) | Domain::Categorical(_) => {
-                self.objects[entry][code as usize].bind(py).clone()
-            }
-            _ => PyFloat::new(py, number).into_any(),
-        })
     }
 
     /// Encodes a point: a dict of parameters, or an array of numbers.

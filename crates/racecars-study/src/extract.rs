@@ -198,8 +198,13 @@ impl Finder {
                     _ => ("standard output", &finished.stdout),
                 };
                 how.find(&number::without_escapes(&content.text), name).map_err(|what| {
-                    let cut = if content.is_cut { ", of which only the end is kept" } else { "" };
-                    unparseable(format!("{what}{cut}"))
+                    unparseable(match content.is_cut {
+                        true if content.text.trim().is_empty() => {
+                            format!("no whole word in the end of {name}, which alone is kept")
+                        }
+                        true => format!("{what}, of which only the end is kept"),
+                        false => what,
+                    })
                 })?
             }
         };

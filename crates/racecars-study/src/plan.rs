@@ -59,16 +59,27 @@ impl Plan {
     /// far, or the default. `base` is the folder that commands are relative to.
     pub fn new(settings: &Settings, base: &Path, old: Option<&Plan>) -> Result<Plan> {
         let mut settings = settings.clone();
+        let lookahead = settings.lookahead;
         let space = match (&settings.parameters, old) {
             (None, Some(old)) => old.space.clone(),
             (given, _) => parameter::space(given.as_deref().unwrap_or_default())?,
         };
-        let Some(old) = old else { return Plan::resolve(settings, space, base.into(), now()) };
-        let base = if settings.command.is_some() { base } else { &old.base };
-        // Known points are read once, when the study begins.
-        settings.known = None;
-        let settings = settings.over(old.settings(true));
-        Plan::resolve(settings, space, base.into(), old.started)
+        let plan = match old {
+            None => Plan::resolve(settings, space, base.into(), now())?,
+            Some(old) => {
+                let base = if settings.command.is_some() { base } else { &old.base };
+                // Known points are read once, when the study begins.
+                settings.known = None;
+                let settings = settings.over(old.settings(true));
+                Plan::resolve(settings, space, base.into(), old.started)?
+            }
+        };
+        match lookahead {
+            Some(lookahead) if !plan.deterministic => Err(Error::setting(format!(
+                "lookahead is {lookahead}, which has an effect only with deterministic"
+            ))),
+            _ => Ok(plan),
+        }
     }
 
     /// The plan of settings in which nothing is left open but what is to have its default.
@@ -389,6 +400,7 @@ mod tests {
         assert_eq!(error("patience = 0"), "patience is 0; at least 1 is needed");
         assert!(error("minimize = 'time'\nmaximize = 'time'").contains("both"));
         assert!(error("deterministic = true\nlookahead = 0").contains("lookahead is 0"));
+        assert!(error("lookahead = 8").contains("only with deterministic"));
         assert!(error("algorithm = 'zo-adam'").contains("`n` is discrete"));
         assert_eq!(error("start = ['x=1']"), "start: `x=1`: parameter `n` is missing");
         assert!(error("known = 'none'").contains("cannot read the known points none"));

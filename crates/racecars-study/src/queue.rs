@@ -55,9 +55,34 @@ impl<T> Queue<T> {
     }
 }
 
+/// Closes a queue at the end of a scope, however it ends: readers that wait would keep a panic from
+/// getting out.
+#[derive(Debug)]
+pub(crate) struct CloseOnDrop<'a, T>(pub(crate) &'a Queue<T>);
+
+impl<T> Drop for CloseOnDrop<'_, T> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn readers_end_when_the_writer_panics() {
+        let jobs = Queue::<i32>::new();
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            std::thread::scope(|scope| {
+                let _close = CloseOnDrop(&jobs);
+                scope.spawn(|| jobs.pop());
+                panic!("the writer");
+            })
+        }));
+        assert!(ended.is_err());
+        assert_eq!(jobs.pop(), None);
+    }
 
     #[test]
     fn items_arrive_once_and_in_order_and_the_end_is_heard_of() {

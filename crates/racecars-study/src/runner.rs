@@ -6,7 +6,7 @@ use crate::journal::{Part, Repeat, Tell};
 use crate::journaled::JournaledSearch;
 use crate::outcome::Outcome;
 use crate::plan::now;
-use crate::queue::Queue;
+use crate::queue::{CloseOnDrop, Queue};
 use crate::search::Step;
 use racecars::StopReason;
 use std::collections::VecDeque;
@@ -107,12 +107,12 @@ pub(crate) fn run(
     let stop = Stop { now: &interrupt.now, finish: &interrupt.finish, deadline };
     let (to_workers, from_workers) = (Queue::new(), Queue::new());
     std::thread::scope(|scope| {
+        // Workers wait for work, and this scope for them.
+        let _close = CloseOnDrop(&to_workers);
         for worker in 0..jobs {
             let (queue, news) = (&to_workers, &from_workers);
             let work = move || work(worker, queue, news, evaluator, stop);
             if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, work) {
-                // The others wait for work, and this scope for them.
-                to_workers.close();
                 let message = format!(
                     "cannot start thread {} of {jobs}, one for each of --jobs: {error}",
                     worker + 1
@@ -142,7 +142,6 @@ pub(crate) fn run(
             // The disk is full, or the like: what runs is ended, and will run again.
             interrupt.now.store(true, Ordering::Release);
         }
-        to_workers.close();
         Ok((ended?, runner.first_failure.take()))
     })
 }

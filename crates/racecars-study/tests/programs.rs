@@ -25,6 +25,14 @@ fn a_shell_script() {
     assert_eq!(summary.best.unwrap().command.unwrap(), command);
     assert_eq!((summary.evaluations, summary.failures), (64, 0));
     assert!(lab.study().join("best.json").exists());
+    // A point is asked when a job is free: no more are out than there are jobs.
+    let journal = std::fs::read_to_string(lab.study().join("journal.jsonl")).unwrap();
+    let (mut out, mut most) = (0, 0);
+    for line in journal.lines() {
+        out += i32::from(line.starts_with("{\"ask\"")) - i32::from(line.starts_with("{\"tell\""));
+        most = most.max(out);
+    }
+    assert_eq!((out, most), (0, 2));
 }
 
 #[test]
@@ -319,6 +327,8 @@ fn an_output_that_was_cut_says_so() {
     // A number of which the beginning was cut off is none.
     let (outcome, _, _) = outcome_of("head -c 3000000 /dev/zero | tr '\\0' 7", "");
     assert_eq!(outcome["failed"], "unparseable");
+    let detail = outcome["detail"].as_str().unwrap();
+    assert!(detail.contains("no whole word in the end of standard output"), "{detail}");
 }
 
 #[test]

@@ -438,10 +438,10 @@ impl OwnGroup for Command {
 
 #[test]
 fn asking_and_telling_by_hand() {
-    for deterministic in [false, true] {
+    for order in ["deterministic = false", "deterministic = true\nlookahead = 8"] {
         let lab = Lab::new();
         let settings = format!(
-            "budget = 12\ndeterministic = {deterministic}\nlookahead = 8\nmaximize = 'last'\n\
+            "budget = 12\n{order}\nmaximize = 'last'\n\
              [parameters]\nn = '1..9'"
         );
         let settings = Settings::parse(&settings).unwrap();

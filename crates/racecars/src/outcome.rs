@@ -387,7 +387,9 @@ pub struct Rank {
     amount: f64,
 }
 
+/// As wide as the amount, since padding would be copied wherever a sample moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[repr(u64)]
 enum Class {
     Feasible,
     Infeasible,
@@ -431,7 +433,8 @@ impl Rank {
 impl PartialEq for Rank {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
+        // What `total_cmp` calls equal.
+        self.class == other.class && self.amount.to_bits() == other.amount.to_bits()
     }
 }
 

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, clippy::unwrap_used)]
 
 use racecars::{
-    Algorithm, Candidate, Direction, Next, Optimizer, Order, Outcome, Session, Space, Trial,
+    Algorithm, Candidate, Direction, Domain, Next, Optimizer, Order, Outcome, Session, Space, Trial,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -94,6 +94,29 @@ fn many_pending_candidates_allocate_nothing() {
     assert_steady(&Algorithm::sracos(), 8);
     assert_steady(&Algorithm::race_cars(), 8);
     assert_steady(&Algorithm::random(), 8);
+}
+
+#[test]
+fn in_discrete_spaces_only_the_record_of_seen_points_grows() {
+    let bits = || Space::builder().array("b", 100, Domain::Boolean);
+    let colours = Domain::categorical(["red", "green", "blue"]);
+    let mixed = Space::builder().reals("x", 100, -1.0, 1.0).integers("i", 100, -9, 9);
+    for builder in [
+        bits(),
+        Space::builder().integers("i", 400, -9, 9),
+        mixed.array("c", 100, colours).array("b", 100, Domain::Boolean),
+    ] {
+        let space = builder.build().unwrap();
+        for algorithm in [Algorithm::sracos(), Algorithm::race_cars()] {
+            let mut optimizer = algorithm.optimizer(&space, Some(7000), 1).unwrap();
+            let mut out = VecDeque::with_capacity(1);
+            run(&mut *optimizer, &mut out, 1, 2000);
+            let before = allocations();
+            run(&mut *optimizer, &mut out, 1, 5000);
+            // By doubling, from 2000 points to 7000.
+            assert!(allocations() - before <= 2, "{algorithm}");
+        }
+    }
 }
 
 fn run_session(session: &mut Session, out: &mut VecDeque<Trial>, workers: usize, steps: usize) {

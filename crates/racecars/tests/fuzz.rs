@@ -158,7 +158,7 @@ fn saves() -> Vec<Vec<u8>> {
     ];
     let mut saves = Vec::new();
     for space in spaces.map(|builder| builder.build().unwrap()) {
-        for name in Algorithm::NAMES {
+        for name in Algorithm::NAMES.iter().chain(&["cma-es(surrogate=true)"]) {
             let algorithm: Algorithm = name.parse().unwrap();
             for steps in [0, 3, 20] {
                 let Ok(mut optimizer) = algorithm.optimizer(&space, Some(40), 1) else { continue };
@@ -244,7 +244,8 @@ fn assert_refused_or_working(bytes: &[u8]) {
                 optimizer.space().check(candidate.point()).unwrap();
                 optimizer.tell(candidate, Outcome::from(f64::from(i * 7 % 5))).unwrap();
             }
-            let again = load(&optimizer.save()).unwrap();
+            let name = optimizer.name();
+            let again = load(&optimizer.save()).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!(again.told(), optimizer.told());
         }
         Err(error) => assert_eq!(error.kind(), ErrorKind::Saved, "{error}"),

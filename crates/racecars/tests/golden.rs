@@ -54,6 +54,10 @@ fn check(name: &str, space: &Space) {
         let label = algorithm.name();
         insta::assert_snapshot!(format!("{label}-{name}"), trace(&algorithm, space));
     }
+    let surrogate: Algorithm = "cma-es(surrogate=true)".parse().unwrap();
+    if space.is_continuous() {
+        insta::assert_snapshot!(format!("cma-es-surrogate-{name}"), trace(&surrogate, space));
+    }
     let paper = Algorithm::RaceCars(RaceCars::default().gamma(0.95));
     insta::assert_snapshot!(format!("race-cars-paper-{name}"), trace(&paper, space));
 }

@@ -70,7 +70,7 @@ fn bias(algorithm: &Algorithm, budget: u64, evaluations: u64) -> f64 {
 #[test]
 fn small_budgets_keep_a_share_for_an_unbiased_value() {
     let auto = Algorithm::Auto(Auto::default().noise(Noise::Yes));
-    for (budget, evaluations) in [(10, 2), (30, 6), (60, 10)] {
+    for (budget, evaluations) in [(10, 2), (30, 3), (60, 6)] {
         // Five standard errors of a mean over the seeds.
         let tolerance = 5.0 / (200.0 * evaluations as f64).sqrt();
         let found = bias(&auto, budget, evaluations);
@@ -185,24 +185,64 @@ fn a_saved_run_continues_exactly_even_during_a_challenge() {
     assert_eq!(trace(7, false), trace(7, true));
 }
 
+/// Spaces with discrete coordinates.
+fn discrete_spaces() -> [Space; 2] {
+    let integers = Space::builder().integers("i", 4, 0, 9).build().unwrap();
+    let mixed = Space::builder().real("x", -3.0, 3.0).boolean("b").integers("i", 2, 0, 9);
+    [integers, mixed.build().unwrap()]
+}
+
+/// The number of repeated points in a run with noise of this deviation.
+fn repeats(space: &Space, noise: Noise, budget: u64, deviation: f64) -> usize {
+    let mut optimizer = auto(space, noise, budget);
+    let mut random = Random::new(1);
+    let mut seen = BTreeSet::new();
+    while optimizer.told() < budget {
+        let candidate = optimizer.ask().unwrap();
+        seen.insert(candidate.point().iter().map(|x| x.to_bits()).collect::<Vec<u64>>());
+        let value = sphere(candidate.point()) + deviation * random.normal();
+        optimizer.tell(candidate, Outcome::from(value)).unwrap();
+    }
+    let is_noisy = optimizer.portfolio().unwrap().noisy;
+    assert_eq!(is_noisy, noise == Noise::Yes || noise == Noise::Detect && deviation > 0.0);
+    assert_eq!(is_noisy, optimizer.best().unwrap().evaluations > 1);
+    budget as usize - seen.len()
+}
+
 #[test]
-fn discrete_points_are_re_evaluated_only_if_noise_is_known() {
-    let space = Space::builder().integers("i", 4, 0, 9).build().unwrap();
-    let repeats = |noise: Noise| {
-        let mut optimizer = auto(&space, noise, 300);
-        let mut random = Random::new(1);
-        let (mut seen, mut repeats) = (BTreeSet::new(), 0);
-        while optimizer.told() < 300 {
-            let candidate = optimizer.ask().unwrap();
-            let key: Vec<i64> = candidate.point().iter().map(|x| *x as i64).collect();
-            repeats += u64::from(!seen.insert(key));
-            let value = sphere(candidate.point()) + random.normal();
-            optimizer.tell(candidate, Outcome::from(value)).unwrap();
+fn noise_is_detected_in_spaces_with_discrete_coordinates() {
+    for space in discrete_spaces() {
+        for budget in [20, 50, 400] {
+            assert_eq!(repeats(&space, Noise::No, budget, 1.0), 0);
+            assert_eq!(repeats(&space, Noise::Detect, budget, 0.0), 1, "the check");
+            let found = repeats(&space, Noise::Detect, budget, 1.0);
+            assert!(found >= 4, "budget {budget}: {found} repeats");
         }
-        repeats
+    }
+}
+
+#[test]
+fn a_small_space_is_searched_completely_and_the_rest_of_the_budget_goes_to_noise() {
+    let space = Space::builder().integers("i", 2, 0, 4).build().unwrap();
+    let run = |budget: u64, deviation: f64, seed: u64| {
+        let mut noise = Random::new(seed);
+        let solution = minimize(&space)
+            .budget(budget)
+            .seed(seed)
+            .run(|x| sphere(x.coordinates()) + deviation * noise.normal())
+            .unwrap();
+        let truth = sphere(solution.point().unwrap().coordinates());
+        (solution.evaluations(), truth, solution.best_evaluations())
     };
-    assert_eq!((repeats(Noise::Detect), repeats(Noise::No)), (0, 0));
-    assert!(repeats(Noise::Yes) > 5);
+    for seed in 0..10 {
+        // 25 points: with a budget for just these there is no check.
+        assert_eq!(run(25, 0.0, seed), (25, 0.0, 1));
+        assert_eq!(run(100, 0.0, seed), (26, 0.0, 1));
+    }
+    let noisy: Vec<_> = (0..20).map(|seed| run(100, 0.5, seed)).collect();
+    assert!(noisy.iter().all(|(used, _, averaged)| (30..=100).contains(used) && *averaged >= 5));
+    let right = noisy.iter().filter(|(_, truth, _)| *truth == 0.0).count();
+    assert!(right >= 15, "{right} of 20 found the best point");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Union
+import math
+from typing import Any, Union
 
 from optuna.distributions import (
     BaseDistribution,
@@ -32,6 +33,19 @@ def axis(distribution: BaseDistribution) -> Axis:
         step=None if whole and step == 1 else step,
         base=distribution.low,
     )
+
+
+def center(distribution: BaseDistribution) -> Any:
+    """The value in the middle, ``None`` where there is no order."""
+    here = axis(distribution)
+    if here.choices is not None:
+        return None
+    if here.log:
+        middle = math.exp(0.5 * (math.log(here.low) + math.log(here.high)))
+    else:
+        middle = 0.5 * here.low + 0.5 * here.high
+    number = here.number(min(max(middle, here.low), here.high))
+    return None if number is None else here.value(number)
 
 
 def merged(old: BaseDistribution, new: BaseDistribution) -> BaseDistribution:

@@ -4,6 +4,10 @@ All parameters of a study are coordinates of one space, whether a trial used the
 has a value for each; where a trial did not need one, the point told keeps what was proposed, or, if
 another process proposed it, takes it from the best point, so that a good value survives while it is
 out of use.
+
+Methods that begin with the same points in every process, such as the center, would evaluate them in
+each of them, and again when a study is resumed. So a point that a trial of another optimizer has is
+not evaluated again: its outcome is told instead.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -26,6 +31,8 @@ from racecars.optuna._distributions import axis, merged
 # Unfinished trials checked per visit, in turn: more than run at a time, and a bound on the cost of
 # trials that never end because their process died.
 MAX_CHECKED = 1000
+# Unfinished trials that a proposal is compared with: the latest.
+MAX_COMPARED = 64
 
 
 class Learner:
@@ -46,11 +53,13 @@ class Learner:
         self._known: dict[str, BaseDistribution] = {}
         self._optimizer: Optimizer | None = None
         self._visited = 0
-        self._open: deque[int] = deque()
+        self._open: deque[FrozenTrial] = deque()
         self._ended: list[FrozenTrial] = []
         self._told = 0
         self._worst = -math.inf
         self._proposed: dict[int, Candidate] = {}
+        # By point: ended trials that this optimizer did not propose.
+        self._foreign: dict[bytes, FrozenTrial] = {}
         self.meet(known)
 
     @property
@@ -73,7 +82,7 @@ class Learner:
     def visit(self, trials: list[FrozenTrial]) -> None:
         """Takes in what has ended since the last visit; ``trials`` are all, in order."""
         for _ in range(min(len(self._open), MAX_CHECKED)):
-            self._look(trials[self._open.popleft()])
+            self._look(trials[self._open.popleft().number])
         while self._visited < len(trials):
             self._visited += 1
             self._look(trials[self._visited - 1])
@@ -85,6 +94,11 @@ class Learner:
         optimizer = self._learned(number)
         try:
             candidate = optimizer.ask()
+            while (trial := self._same(candidate, number)) is not None:
+                self._proposed[trial.number] = candidate
+                if trial.state.is_finished():
+                    self._tell(optimizer, trial)
+                candidate = optimizer.ask()
         except SpaceExhausted:
             return None
         self._proposed[number] = candidate
@@ -99,9 +113,22 @@ class Learner:
             return None
         return self._axes[name].value(float(candidate.x[place]))
 
+    def _same(self, candidate: Candidate, number: int) -> FrozenTrial | None:
+        """A trial that has the point of a candidate and was proposed by another optimizer. It is
+        found once, so that a point that is asked again, because of noise, is evaluated."""
+        ended = self._foreign.pop(candidate.x.tobytes(), None)
+        if ended is not None:
+            return ended
+        for trial in islice(reversed(self._open), MAX_COMPARED):
+            is_foreign = trial.number not in self._proposed and trial.number != number
+            point = self._complete_point(trial) if is_foreign else None
+            if point is not None and np.array_equal(point, candidate.x):
+                return trial
+        return None
+
     def _look(self, trial: FrozenTrial) -> None:
         if not trial.state.is_finished():
-            self._open.append(trial.number)
+            self._open.append(trial)
             return
         if trial.params:
             self.meet(trial.distributions)
@@ -116,6 +143,7 @@ class Learner:
             self._places = {name: place for place, name in enumerate(self._axes)}
             self._optimizer = self._begin(space_of_axes(self._axes.items()), number)
             self._proposed.clear()
+            self._foreign.clear()
             self._told = 0
         while self._told < len(self._ended):
             self._tell(self._optimizer, self._ended[self._told])
@@ -129,6 +157,8 @@ class Learner:
             return
         if candidate is not None and np.array_equal(point, candidate.x):
             point = candidate
+        elif self._complete_point(trial) is not None:
+            self._foreign[point.tobytes()] = trial
         violation = sum(max(0.0, by) for by in trial.constraints.values())
         value = self._value(trial)
         if value is None:
@@ -145,10 +175,22 @@ class Learner:
         if candidate is not None:
             point = candidate.x
         elif all(name in trial.params for name in self._axes):
-            point = np.empty(len(self._axes))
+            return self._complete_point(trial)
         else:
             best = optimizer.best or Optimizer(optimizer.space, "random", rng=trial.number).ask()
             point = best.x
+        return self._changed(point, trial)
+
+    def _complete_point(self, trial: FrozenTrial) -> NDArray[np.float64] | None:
+        """The point of a trial that has all parameters, within bounds."""
+        if any(name not in trial.params for name in self._axes):
+            return None
+        return self._changed(np.empty(len(self._axes)), trial)
+
+    def _changed(
+        self, point: NDArray[np.float64], trial: FrozenTrial
+    ) -> NDArray[np.float64] | None:
+        """A copy of a point with the parameters of a trial, ``None`` if one is out of bounds."""
         point = point.copy()
         for name, value in trial.params.items():
             place = self._places.get(name)

@@ -15,7 +15,7 @@ from optuna.study import StudyDirection
 
 from racecars._core import Space
 from racecars.optimizer import Optimizer
-from racecars.optuna._distributions import axis
+from racecars.optuna._distributions import axis, center
 from racecars.optuna._learner import Learner
 
 if TYPE_CHECKING:
@@ -39,11 +39,10 @@ class RaceCarsSampler(BaseSampler):
         The same seed gives the same study, while one process and one thread works on it. Processes
         of one study may have the same seed and still propose different points.
     budget
-        The number of trials planned, if known.
+        The number of trials planned for the study, if known. Trials that ended before count.
     method, options
-        One of ``racecars.METHODS``, with its settings (see :func:`racecars.settings`). ``"auto"``,
-        which learns most from the points that it proposed itself, is not the default here: trials
-        are read back from the storage.
+        One of ``racecars.METHODS``, with its settings (see :func:`racecars.settings`). The default
+        is that of :func:`racecars.minimize`. Its first trial is in the center of the parameters.
 
     Any number of processes can work on one study, and any number of threads with one sampler
     (``n_jobs``). Nothing is written to the storage: every process learns from the trials as they
@@ -56,7 +55,7 @@ class RaceCarsSampler(BaseSampler):
         search_space: Mapping[str, BaseDistribution] | None = None,
         seed: int | None = None,
         budget: int | None = None,
-        method: str = "race-cars",
+        method: str | None = None,
         **options: Any,
     ) -> None:
         self._search_space = dict(search_space or {})
@@ -115,6 +114,10 @@ class RaceCarsSampler(BaseSampler):
             number = here.number(min(max(proposed, here.low), here.high))
             if number is not None:
                 return here.value(number)
+        if trial.number == 0 and self._method in (None, "auto"):
+            middle = center(param_distribution)
+            if middle is not None:
+                return middle
         # Drawn from a generator of the parameter's own, which threads and processes need not share.
         random = RandomSampler(seed=self._derived(f"{trial.number}/{param_name}") % 2**32)
         return random.sample_independent(study, trial, param_name, param_distribution)
@@ -151,7 +154,8 @@ class RaceCarsSampler(BaseSampler):
     def _begin(self, space: Space, number: int) -> Optimizer:
         # Processes with the same seed begin at different trials, and so with different points.
         rng = self._derived(str(number))
-        return Optimizer(space, self._method, budget=self._budget, rng=rng, **self._options)
+        budget = None if self._budget is None else max(self._budget - number, 1)
+        return Optimizer(space, self._method, budget=budget, rng=rng, **self._options)
 
     def _derived(self, what: str) -> int:
         digest = hashlib.blake2b(f"{self._seed}/{what}".encode(), digest_size=8).digest()

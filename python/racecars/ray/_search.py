@@ -40,8 +40,7 @@ class RaceCarsSearch(Searcher):
         The same seed gives the same trials, while one runs at a time.
     method, options
         One of ``racecars.METHODS``, with its settings (see :func:`racecars.settings`). The default
-        is that of :func:`racecars.minimize` where there is a budget to plan with, and otherwise
-        ``"race-cars"``.
+        is that of :func:`racecars.minimize`.
 
     :meth:`save` and :meth:`restore`, which Tune calls too, write and read JSON and the optimizer's
     own bytes, never a pickle.
@@ -65,8 +64,6 @@ class RaceCarsSearch(Searcher):
         if mode not in (None, "min", "max"):
             raise ValueError(f"mode is {mode!r}; it must be 'min' or 'max'")
         super().__init__(metric=metric, mode=mode)
-        if method is None and budget is None:
-            method = "race-cars"
         # A wrong method or option is refused here rather than at the first trial.
         Optimizer([(0, 1)], method, budget=budget, rng=0, **options)
         self._settings: dict[str, Any] = {

@@ -8,7 +8,7 @@ use racecars_figures::files;
 use racecars_study::export::{Format, export};
 use racecars_study::journal;
 use std::io::BufWriter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Export a study's trials
@@ -26,7 +26,7 @@ pub(crate) struct ExportCommand {
     /// The format: csv, json, optuna
     #[arg(long, value_name = "FORMAT")]
     to: Format,
-    /// The file to write [default: standard output]
+    /// The file to write; - for standard output [default: -]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -39,7 +39,8 @@ Examples:
 impl ExportCommand {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let folder = self.study.find_begun()?;
-        let exported = match &self.out {
+        let out = self.out.filter(|path| *path != Path::new("-"));
+        let exported = match &out {
             None => export(&folder, self.to, &mut BufWriter::new(std::io::stdout().lock()))?,
             Some(path) => {
                 journal::check_output(path)?;

@@ -5,7 +5,7 @@ use crate::output::{print, print_json, short, table};
 use crate::progress::ProgressDisplay;
 use clap::Args;
 use racecars::{Algorithm, Budget};
-use racecars_lab::overhead::{self, Overhead as Measured};
+use racecars_lab::overhead::{self, Overhead as Measured, SpaceKind};
 use racecars_lab::program;
 use racecars_study::{Interrupt, Settings, Study};
 use serde::Serialize;
@@ -15,7 +15,8 @@ use std::process::ExitCode;
 /// Measure the cost of a step of an optimizer, next to its floor
 ///
 /// A step is an ask and a tell in steady state, without the objective. Its floor, measured in the same
-/// process, is copying a point and drawing the random numbers that a step needs.
+/// process, is copying a point and drawing the random numbers that a step needs. Spaces are reals, integers
+/// of 21 values, bits, categories of 5 values, and a mixture of all four.
 ///
 /// With --program: the overhead of `racecars run` for a program that ends at once, next to a bare loop that
 /// starts the same program on as many threads. The two take turns.
@@ -30,10 +31,18 @@ pub(crate) struct OverheadCommand {
     #[arg(long, value_name = "A,..", value_delimiter = ',', default_value = "race-cars,sracos",
         help = algorithm_help("The algorithms"))]
     algorithm: Vec<Algorithm>,
+    /// The spaces: reals, integers, bits, categories, mixed
+    #[arg(
+        long,
+        value_name = "S,..",
+        value_delimiter = ',',
+        default_value = "reals,integers,bits,categories,mixed"
+    )]
+    space: Vec<SpaceKind>,
     /// Measure a study of this program instead
     #[arg(
         long, value_name = "PROGRAM", num_args = 0..=1, default_missing_value = "true",
-        conflicts_with_all = ["dim", "algorithm"]
+        conflicts_with_all = ["dim", "algorithm", "space"]
     )]
     program: Option<String>,
     /// With --program: the number of parallel runs [default: the number of cores]
@@ -57,12 +66,16 @@ impl OverheadCommand {
         if let Some(program) = &self.program {
             return self.run_program(program);
         }
-        let progress = ProgressDisplay::new((self.dim.len() * self.algorithm.len()) as u64);
+        let count = self.dim.len() * self.algorithm.len() * self.space.len();
+        let progress = ProgressDisplay::new(count as u64);
         let mut results = Vec::new();
         for algorithm in &self.algorithm {
-            for &dim in &self.dim {
-                progress.show(results.len() as u64, || format!("measuring {algorithm} n={dim}"));
-                results.push(overhead::measure(algorithm, dim)?);
+            for &space in &self.space {
+                for &dim in &self.dim {
+                    let what = || format!("measuring {algorithm}, {space}, n={dim}");
+                    progress.show(results.len() as u64, what);
+                    results.push(overhead::measure(algorithm, space, dim)?);
+                }
             }
         }
         drop(progress);
@@ -70,11 +83,13 @@ impl OverheadCommand {
             print_json(&OverheadReport { results })?;
             return Ok(ExitCode::SUCCESS);
         }
-        let headings = ["algorithm", "dim", "ns per step", "floor ns", "ratio", "to its members"];
-        let mut table = table(&headings, 1);
+        let headings =
+            ["algorithm", "space", "dim", "ns per step", "floor ns", "ratio", "to its members"];
+        let mut table = table(&headings, 2);
         for result in &results {
             table.add_row([
                 result.algorithm.clone(),
+                result.space.to_string(),
                 result.dim.to_string(),
                 short(result.ns_per_step),
                 short(result.floor_ns),

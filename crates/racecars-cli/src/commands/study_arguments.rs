@@ -39,7 +39,16 @@ fn argument(row: &Row) -> Arg {
         false => argument.long(row.flag),
     };
     let argument = match row.takes {
-        Takes::Nothing => return argument.action(ArgAction::SetTrue),
+        // `--shell=false` takes back what a study file says.
+        Takes::Nothing => {
+            return argument
+                .value_name("true|false")
+                .value_parser(["true", "false"])
+                .hide_possible_values(true)
+                .num_args(0..=1)
+                .require_equals(true)
+                .default_missing_value("true");
+        }
         Takes::Many => argument.action(ArgAction::Append),
         _ => argument.action(ArgAction::Set),
     };
@@ -73,11 +82,8 @@ impl FromArgMatches for StudyArguments {
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         self.file = matches.get_one("file").cloned();
         for row in Settings::rows() {
-            let texts = match row.takes {
-                Takes::Nothing => matches.get_flag(row.name).then(|| vec!["true".to_string()]),
-                _ => matches.get_many(row.name).map(|texts| texts.cloned().collect()),
-            };
-            if let Some(texts) = texts {
+            if let Some(texts) = matches.get_many::<String>(row.name) {
+                let texts: Vec<String> = texts.cloned().collect();
                 (row.read(&mut self.settings, &texts))
                     .map_err(|error| clap::Error::raw(ErrorKind::ValueValidation, error))?;
             }
@@ -310,6 +316,9 @@ mod tests {
             }
             row.read(&mut settings, &given).unwrap();
         }
+        if settings.deterministic != Some(true) {
+            settings.lookahead = None;
+        }
         settings.command = Some(draw.command.clone());
         settings
     }
@@ -379,6 +388,22 @@ mod tests {
         let again = plan.command_line(Path::new("a study"));
         assert!(again.contains("--confirm 0"), "{again}");
         assert_eq!(plan_of(&again).confirm, 0);
+    }
+
+    #[test]
+    fn a_switch_can_take_back_what_a_file_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("study.toml");
+        std::fs::write(&file, "stdin = true\n[parameters]\nx = '0:1'").unwrap();
+        let stdin = |switch: &str| {
+            let words = ["racecars", "run", file.to_str().unwrap(), "--study", "a study"];
+            let arguments = Arguments::try_parse_from(words.into_iter().chain([switch])).unwrap();
+            let CliCommand::Run(run) = arguments.command else { panic!("another command") };
+            run.study.wanted().unwrap().settings.stdin
+        };
+        assert_eq!(stdin("--stdin=false"), Some(false));
+        assert_eq!(stdin("--stdin"), Some(true));
+        assert_eq!(stdin("--shell"), Some(true));
     }
 
     #[test]

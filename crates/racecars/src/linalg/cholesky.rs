@@ -1,7 +1,7 @@
 //! The Cholesky factor L of a symmetric positive definite matrix, A = L L^T, and estimates of its
 //! extreme singular values.
 
-use super::product::{TILE, inner_products, squared};
+use super::product::{TILE, dot, inner_products, squared};
 use super::triangular::Lower;
 
 /// The matrix is not positive definite, or not finite.
@@ -13,8 +13,18 @@ pub(crate) struct NotPositiveDefinite;
 /// By rows (Golub and Van Loan, section 4.2), tile by tile: the inner products with the rows above
 /// come first, and only a triangle of [`TILE`] rows is left to solve.
 pub(crate) fn factorize(matrix: &Lower, factor: &mut Lower) -> Result<(), NotPositiveDefinite> {
+    extend(matrix, factor, 0)
+}
+
+/// Like [`factorize`], if the first `known` rows of `factor` are those of the factor already. An entry is
+/// the same sum however many rows are known, so the factor is the same to the bit.
+pub(crate) fn extend(
+    matrix: &Lower,
+    factor: &mut Lower,
+    known: usize,
+) -> Result<(), NotPositiveDefinite> {
     let n = matrix.order();
-    for top in (0..n).step_by(TILE) {
+    for top in (known / TILE * TILE..n).step_by(TILE) {
         let rows = top..n.min(top + TILE);
         for left in (0..=top).step_by(TILE) {
             let columns = left..n.min(left + TILE);
@@ -44,6 +54,27 @@ pub(crate) fn factorize(matrix: &Lower, factor: &mut Lower) -> Result<(), NotPos
         }
     }
     Ok(())
+}
+
+/// Writes the lower half of the inverse of the matrix with this factor to `inverse`: L^-T L^-1, by the
+/// columns of L^-1, which are stored in `columns` one after the other.
+pub(crate) fn invert(factor: &Lower, columns: &mut Vec<f64>, inverse: &mut Lower) {
+    let n = factor.order();
+    columns.clear();
+    columns.resize(n * n, 0.0);
+    for (j, column) in columns.chunks_exact_mut(n.max(1)).enumerate() {
+        column[j] = 1.0 / factor.diagonal(j);
+        for i in j + 1..n {
+            column[i] = -dot(&factor.row(i)[j..i], &column[j..i]) / factor.diagonal(i);
+        }
+    }
+    inverse.resize(n);
+    for i in 0..n {
+        let (head, column) = (&columns[..(i + 1) * n], &columns[i * n + i..(i + 1) * n]);
+        for (j, entry) in inverse.row_mut(i).iter_mut().enumerate() {
+            *entry = dot(&head[j * n + i..(j + 1) * n], column);
+        }
+    }
 }
 
 /// Estimates of the least and the greatest singular value of L, by power iterations with L^T L and
@@ -143,6 +174,37 @@ mod tests {
             for (name, matrix) in matrices {
                 let factor = factor(&matrix).unwrap();
                 assert!(error(&matrix, &factor) < 1e-13, "{name} n = {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_extended_factor_is_the_whole_one_to_the_bit() {
+        for n in ORDERS {
+            let whole = matrix(n, 2 * n, 0.0, |_| 1.0);
+            let expected = factor(&whole).unwrap();
+            for known in [0, n / 3, n / 2, n - 1, n] {
+                let mut extended = expected.clone();
+                (known..n).for_each(|i| extended.row_mut(i).fill(f64::NAN));
+                extend(&whole, &mut extended, known).unwrap();
+                assert_eq!(extended, expected, "{known} of {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_inverse_times_the_matrix_is_the_identity() {
+        for n in ORDERS {
+            let matrix = matrix(n, 2 * n, 0.1, |_| 1.0);
+            let (mut columns, mut inverse) = (Vec::new(), Lower::identity(0));
+            invert(&factor(&matrix).unwrap(), &mut columns, &mut inverse);
+            let at = |a: &Lower, i: usize, j: usize| a.row(i.max(j))[i.min(j)];
+            for i in 0..n {
+                for j in 0..n {
+                    let terms = (0..n).map(|k| at(&matrix, i, k) * at(&inverse, k, j));
+                    let expected = if i == j { 1.0 } else { 0.0 };
+                    assert!((terms.sum::<f64>() - expected).abs() < 1e-10, "{n}: {i}, {j}");
+                }
             }
         }
     }

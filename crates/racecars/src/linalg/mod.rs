@@ -2,7 +2,8 @@
 //!
 //! - `product`: inner products, single and in tiles, which everything else uses
 //! - `triangular`: lower triangular matrices, their products and solves
-//! - `cholesky`: the factor of a symmetric positive definite matrix, and its extreme singular values
+//! - `cholesky`: the factor of a symmetric positive definite matrix, its extension by rows, its extreme
+//!   singular values, and the inverse of the matrix
 //!
 //! Matrices are stored by rows, so every product is one of contiguous rows: A B^T, never A B. Loops
 //! are plain Rust with a fixed number of partial sums, which the compiler vectorizes for the baseline

@@ -18,6 +18,18 @@ impl Lower {
         identity
     }
 
+    /// Changes the number of rows. All entries become 0.
+    pub(crate) fn reset(&mut self, order: usize) {
+        self.entries.clear();
+        self.resize(order);
+    }
+
+    /// Adds rows of zeros, or removes the last rows.
+    pub(crate) fn resize(&mut self, order: usize) {
+        self.order = order;
+        self.entries.resize(start(order), 0.0);
+    }
+
     /// The number of rows.
     pub(crate) fn order(&self) -> usize {
         self.order
@@ -107,16 +119,59 @@ impl Lower {
         }
     }
 
+    /// Writes S x to `out`, where this is the lower half of the symmetric matrix S.
+    pub(crate) fn multiply_symmetric(&self, x: &[f64], out: &mut [f64]) {
+        for i in 0..self.order {
+            let row = self.row(i);
+            out[i] = dot(row, &x[..=i]);
+            add_scaled(&mut out[..i], x[i], &row[..i]);
+        }
+    }
+
+    /// x^T S x, where this is the lower half of the symmetric matrix S.
+    pub(crate) fn quadratic_form(&self, x: &[f64]) -> f64 {
+        let rows = (0..self.order).map(|i| {
+            let (row, diagonal) = (&self.row(i)[..i], self.diagonal(i));
+            x[i] * (2.0 * dot(row, &x[..i]) + diagonal * x[i])
+        });
+        rows.sum()
+    }
+
+    /// Writes L^-1 to `inverse`, row by row: a row is a sum of the rows above it.
+    pub(crate) fn invert(&self, inverse: &mut Lower) {
+        inverse.reset(self.order);
+        for i in 0..self.order {
+            let (above, rest) = inverse.entries.split_at_mut(start(i));
+            let row = &mut rest[..=i];
+            for (k, &factor) in self.row(i)[..i].iter().enumerate() {
+                add_scaled(&mut row[..=k], -factor, &above[start(k)..start(k + 1)]);
+            }
+            row[i] = 1.0;
+            let diagonal = self.diagonal(i);
+            row.iter_mut().for_each(|x| *x /= diagonal);
+        }
+    }
+
     /// x = L^-1 x, by forward substitution (Golub and Van Loan, algorithm 3.1.1).
     pub(crate) fn solve(&self, x: &mut [f64]) {
-        for i in 0..self.order {
+        self.solve_first(&mut x[..self.order]);
+    }
+
+    /// Like [`Lower::solve`], with as many of the first rows as `x` is long.
+    pub(crate) fn solve_first(&self, x: &mut [f64]) {
+        for i in 0..x.len() {
             x[i] = (x[i] - dot(self.row(i), &x[..i])) / self.diagonal(i);
         }
     }
 
     /// x = L^-T x, by back substitution on the rows of L (Golub and Van Loan, algorithm 3.1.4).
     pub(crate) fn solve_transposed(&self, x: &mut [f64]) {
-        for i in (0..self.order).rev() {
+        self.solve_first_transposed(&mut x[..self.order]);
+    }
+
+    /// Like [`Lower::solve_transposed`], with as many of the first rows as `x` is long.
+    pub(crate) fn solve_first_transposed(&self, x: &mut [f64]) {
+        for i in (0..x.len()).rev() {
             let (head, tail) = x.split_at_mut(i);
             tail[0] /= self.diagonal(i);
             add_scaled(head, -tail[0], self.row(i));
@@ -206,6 +261,34 @@ mod tests {
             lower.apply_transposed(&mut y);
             lower.solve_transposed(&mut y);
             assert_near(&y, &x);
+        }
+    }
+
+    #[test]
+    fn inverses_undo_products() {
+        for n in ORDERS {
+            let (lower, x) = (triangle(n), numbers(n, 3));
+            let mut inverse = Lower::identity(0);
+            lower.invert(&mut inverse);
+            let mut y = x.clone();
+            lower.apply(&mut y);
+            inverse.apply(&mut y);
+            assert_near(&y, &x);
+        }
+    }
+
+    #[test]
+    fn symmetric_products_equal_those_of_a_simple_loop() {
+        for n in ORDERS {
+            let (lower, x) = (triangle(n), numbers(n, 3));
+            let full = |i: usize, j: usize| lower.row(i.max(j))[i.min(j)];
+            let plain = |i| (0..n).map(|j| full(i, j) * x[j]).sum::<f64>();
+            let plain: Vec<f64> = (0..n).map(plain).collect();
+            let mut out = vec![f64::NAN; n];
+            lower.multiply_symmetric(&x, &mut out);
+            assert_near(&out, &plain);
+            let form = dot(&plain, &x);
+            assert!((lower.quadratic_form(&x) - form).abs() <= 1e-12 * form.abs().max(1.0));
         }
     }
 

@@ -354,7 +354,10 @@ impl Search for EmbeddingSearch {
 
     fn is_sound(&self, space: &Space, ledger: &Ledger<InnerCandidate>) -> Result<bool> {
         let inner = self.dimension + usize::from(self.through.is_some());
-        let is_mark = |mark: &InnerCandidate| mark.round != self.round || mark.point.len() == inner;
+        // A mark of a later round would be told to that round's optimizer.
+        let is_mark = |mark: &InnerCandidate| {
+            mark.round < self.round || (mark.round == self.round && mark.point.len() == inner)
+        };
         Ok((1..ID_HEADROOM).contains(&self.rounds)
             && self.round < self.rounds
             && self.per_round > 0

@@ -3,9 +3,7 @@
 use super::Candidate;
 use super::saved::ID_HEADROOM;
 use crate::error::{Error, Result, ensure};
-use crate::outcome::Rank;
 use crate::random::Random;
-use crate::sample::Sample;
 use crate::space::{Seen, Space};
 use serde::{Deserialize, Serialize};
 
@@ -46,8 +44,18 @@ impl<M> Ledger<M> {
         self.pending.len()
     }
 
+    /// The number of candidates that are out at a time. Lost ones do not count: when w are out, the k-th
+    /// latest was asked hardly more than w candidates ago.
+    pub(crate) fn out(&self) -> usize {
+        let is_recent = |&(place, pending): &(u64, &PendingCandidate<M>)| {
+            self.next_id - pending.id <= 4 * place
+        };
+        let recent = (1..).zip(self.pending.iter().rev()).filter(is_recent);
+        recent.last().map_or(0, |(place, _)| place as usize)
+    }
+
     /// The data of the pending candidates, by ascending id.
-    pub(crate) fn marks(&self) -> impl Iterator<Item = &M> {
+    pub(crate) fn marks(&self) -> impl DoubleEndedIterator<Item = &M> + Clone {
         self.pending.iter().map(|pending| &pending.mark)
     }
 
@@ -106,40 +114,46 @@ impl<M> Ledger<M> {
         Candidate { id, space: space.fingerprint(), key, point }
     }
 
-    /// Checks a told candidate and removes it from the ledger. Also returns what was stored of it, `None`
-    /// if it was not asked.
-    #[inline]
+    /// Checks a told candidate, completes its key, and removes it from the ledger. Returns what was stored
+    /// of it, `None` if it was not asked.
+    #[inline(always)]
     pub(super) fn settle(
         &mut self,
         space: &Space,
-        candidate: Candidate,
-        rank: Rank,
-    ) -> Result<(Sample, Option<PendingCandidate<M>>)> {
-        let Candidate { id, space: origin, key, point } = candidate;
-        if id == Candidate::KNOWN_ID {
-            space.check(&point)?;
-            let key = space.key(&point);
-            self.mark_seen(space, key);
-            self.told += 1;
-            return Ok((Sample { point, rank, key }, None));
-        }
+        candidate: &mut Candidate,
+    ) -> Result<Option<PendingCandidate<M>>> {
+        let is_last = self.pending.last().is_some_and(|last| last.id == candidate.id);
         // Cheaper than checking the point: reading it would be most of a step's cost.
-        let is_ours = origin == space.fingerprint();
-        ensure!(is_ours, point, "candidate {id} is a point of another space");
-        // The last candidate is the common case.
-        let place = match self.pending.last() {
-            Some(last) if last.id == id => Ok(self.pending.len() - 1),
-            _ => self.pending.binary_search_by_key(&id, |pending| pending.id),
+        let asked = if is_last && candidate.space == space.fingerprint() {
+            self.pending.pop()
+        } else {
+            self.settle_uncommon(space, candidate)?
         };
-        let Ok(place) = place else {
-            return Err(match id < self.next_id {
-                true => Error::told_before("candidate", id),
-                false => Error::never_asked("candidate", id),
-            });
-        };
-        let asked = self.pending.remove(place);
         self.told += 1;
-        Ok((Sample { point, rank, key }, Some(asked)))
+        Ok(asked)
+    }
+
+    /// [`Ledger::settle`] of any candidate but the last.
+    #[inline(never)]
+    fn settle_uncommon(
+        &mut self,
+        space: &Space,
+        candidate: &mut Candidate,
+    ) -> Result<Option<PendingCandidate<M>>> {
+        let Candidate { id, space: origin, key, point } = candidate;
+        if *id == Candidate::KNOWN_ID {
+            space.check(point)?;
+            *key = space.key(point);
+            self.mark_seen(space, *key);
+            return Ok(None);
+        }
+        let is_ours = *origin == space.fingerprint();
+        ensure!(is_ours, point, "candidate {id} is a point of another space");
+        match self.pending.binary_search_by_key(id, |pending| pending.id) {
+            Ok(place) => Ok(Some(self.pending.remove(place))),
+            Err(_) if *id < self.next_id => Err(Error::told_before("candidate", *id)),
+            Err(_) => Err(Error::never_asked("candidate", *id)),
+        }
     }
 
     /// Checks the invariants of a deserialized ledger.

@@ -3,7 +3,10 @@
 //! - [`racos`]: RACOS, SRACOS and RACE-CARS, which share one state machine
 //! - [`cma_es`]: CMA-ES and its separable variant, with restarts
 //! - [`differential_evolution`]: best/1/bin, rand/1/bin and L-SHADE
+//! - [`gaussian_process`]: a trust-region Gaussian process, for few and expensive evaluations
+//! - [`quasi_newton`]: L-BFGS on difference quotients
 //! - [`zo_adam`]: gradient descent on estimated gradients
+//! - [`quadratic`]: quadratic models in a trust region
 //! - [`quasi_random`]: a scrambled Halton sequence
 //! - [`random_search`]: uniform sampling
 //! - [`embedding`]: a search of random subspaces by any other algorithm
@@ -17,9 +20,12 @@
 pub mod cma_es;
 pub mod differential_evolution;
 pub mod embedding;
+pub mod gaussian_process;
 pub(crate) mod incumbent;
 pub(crate) mod ledger;
 pub(crate) mod nested;
+pub mod quadratic;
+pub mod quasi_newton;
 pub mod quasi_random;
 pub mod racos;
 pub mod random_search;
@@ -27,6 +33,7 @@ mod registry;
 pub(crate) mod saved;
 pub(crate) mod settings;
 pub(crate) mod shell;
+mod unit_box;
 pub mod zo_adam;
 
 pub use registry::Algorithm;
@@ -198,8 +205,8 @@ pub trait Optimizer: sealed::Sealed + std::fmt::Debug + Send {
     fn name(&self) -> &'static str;
 
     /// Proposes a point, without waiting for pending candidates. In a space with discrete coordinates the
-    /// point has been neither proposed nor told before, unless the objective is known to be noisy. `None`
-    /// if no such point is left.
+    /// point has been neither proposed nor told before, unless the objective is known to be noisy or `auto`
+    /// finds out by evaluating a point twice. `None` if no such point is left.
     fn ask(&mut self) -> Option<Candidate>;
 
     /// Learns the outcome of a candidate, or of a [known](Candidate::known) point.
@@ -238,13 +245,22 @@ pub trait Optimizer: sealed::Sealed + std::fmt::Debug + Send {
     /// The report of a portfolio of algorithms; `None` for a single algorithm.
     fn portfolio(&self) -> Option<Portfolio>;
 
+    /// The number of times that the algorithm restarted after it had converged or stalled.
+    fn restarts(&self) -> u64;
+
     /// Marks points as proposed by their keys, so that they are not proposed again.
     #[doc(hidden)]
     fn mark_seen(&mut self, keys: &[u64]);
 
-    /// Updates the rank of the best point after a re-evaluation, if it is this point.
+    /// Learns that a point told before was re-evaluated: the rank of the new outcome, and that of the mean
+    /// of its re-evaluations.
     #[doc(hidden)]
-    fn revise(&mut self, point: &[f64], rank: Rank);
+    fn revise(&mut self, point: &[f64], latest: Rank, mean: Rank);
+
+    /// The point that is the best of those told by a model that averages noise, and the rank of the mean of
+    /// its values; `None` if the algorithm has no such model.
+    #[doc(hidden)]
+    fn favourite(&mut self) -> Option<(Box<[f64]>, Rank)>;
 
     /// Saves the state, including the random generator, as bytes for [`load`]. A restored optimizer
     /// continues exactly as this one would.

@@ -37,12 +37,12 @@ pub(crate) struct QuasiRandomSearch {
     next: u64,
     /// Derived from the seed.
     #[serde(skip)]
-    sequence: Vec<HaltonCoordinate>,
+    sequence: HaltonSequence,
 }
 
 impl QuasiRandomSearch {
     pub(super) fn new(random: &mut Random) -> Self {
-        QuasiRandomSearch { seed: random.bits(), next: 0, sequence: Vec::new() }
+        QuasiRandomSearch { seed: random.bits(), next: 0, sequence: HaltonSequence::default() }
     }
 }
 
@@ -50,20 +50,14 @@ impl Search for QuasiRandomSearch {
     type Mark = ();
 
     fn prepare(&mut self, space: &Space, _: usize) -> Result<()> {
-        self.sequence = halton_sequence(space.dimension(), self.seed);
+        self.sequence = HaltonSequence::new(space.dimension(), self.seed);
         Ok(())
     }
 
     fn propose(&mut self, tools: &mut Tools<'_, ()>) -> Option<Proposal<()>> {
         let mut point = tools.buffer();
         let key = tools.unseen(1, &mut point, |tools, _, point| {
-            for (i, x) in point.iter_mut().enumerate() {
-                let axis = tools.space.axis(i);
-                *x = match self.sequence.get(i) {
-                    Some(coordinate) => axis.at(coordinate.radical_inverse(self.next)),
-                    None => axis.draw(tools.random),
-                };
-            }
+            self.sequence.write(self.next, tools.space, tools.random, point);
             self.next = self.next.wrapping_add(1);
             tools.space.key(point)
         })?;
@@ -83,11 +77,27 @@ struct HaltonCoordinate {
     permutations: Vec<u8>,
 }
 
-/// The coordinates of the scrambled Halton sequence.
-fn halton_sequence(dimension: usize, seed: u64) -> Vec<HaltonCoordinate> {
-    let mut random = Random::new(seed);
-    let bases = primes().take(dimension.min(HALTON_COORDINATES));
-    bases.map(|base| HaltonCoordinate::new(base, &mut random)).collect()
+/// The scrambled Halton sequence, without the further coordinates.
+#[derive(Debug, Default)]
+pub(super) struct HaltonSequence(Vec<HaltonCoordinate>);
+
+impl HaltonSequence {
+    pub(super) fn new(dimension: usize, seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let bases = primes().take(dimension.min(HALTON_COORDINATES));
+        HaltonSequence(bases.map(|base| HaltonCoordinate::new(base, &mut random)).collect())
+    }
+
+    /// Writes the point at this index. The further coordinates are drawn.
+    pub(super) fn write(&self, index: u64, space: &Space, random: &mut Random, point: &mut [f64]) {
+        for (i, x) in point.iter_mut().enumerate() {
+            let axis = space.axis(i);
+            *x = match self.0.get(i) {
+                Some(coordinate) => axis.at(coordinate.radical_inverse(index)),
+                None => axis.draw(random),
+            };
+        }
+    }
 }
 
 impl HaltonCoordinate {

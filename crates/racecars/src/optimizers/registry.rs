@@ -5,6 +5,9 @@ use super::Optimizer;
 use super::cma_es::{CmaEs, CmaEsSearch};
 use super::differential_evolution::{DeSearch, DifferentialEvolution, LShade, Strategy};
 use super::embedding::{EmbeddingSearch, SequentialEmbedding};
+use super::gaussian_process::{GaussianProcess, GpSearch};
+use super::quadratic::{Quadratic, QuadraticSearch};
+use super::quasi_newton::{QuasiNewton, QuasiNewtonSearch};
 use super::quasi_random::{QuasiRandom, QuasiRandomSearch};
 use super::racos::{Classification, RaceCars, RacosSearch, Variant};
 use super::random_search::{RandomSearch, UniformSearch};
@@ -223,9 +226,19 @@ registry! {
     /// learned from success, and a population that shrinks over the budget, if there is one.
     l_shade, LShade(LShade), "l-shade", AcceptedSpaces::ANY, DeSearch,
         |settings, setup, random| DeSearch::l_shade(settings, setup, random);
+    /// Gaussian process: a model of the objective within a trust region, for few and expensive evaluations.
+    gp, Gp(GaussianProcess), "gp", AcceptedSpaces::ANY.up_to(1000), GpSearch,
+        |settings, setup, random| GpSearch::new(settings, setup, random);
+    /// Quasi-Newton descents on difference quotients, for smooth functions: L-BFGS within bounds, with restarts.
+    quasi_newton, QuasiNewton(QuasiNewton), "quasi-newton", AcceptedSpaces::CONTINUOUS, QuasiNewtonSearch,
+        |settings, setup, _| QuasiNewtonSearch::new(settings, setup);
     /// ZO-Adam: gradient descent with adaptive moments on estimated gradients.
     zo_adam, ZoAdam(ZoAdam), "zo-adam", AcceptedSpaces::CONTINUOUS, ZoAdamSearch,
         |settings, setup, random| ZoAdamSearch::new(settings, setup, random);
+    /// Quadratic models in a trust region, in the manner of BOBYQA: for smooth functions, with few evaluations
+    /// or to the last digit. Restarts elsewhere after convergence.
+    quadratic, Quadratic(Quadratic), "quadratic", AcceptedSpaces::CONTINUOUS.up_to(200), QuadraticSearch,
+        |settings, setup, random| QuadraticSearch::new(settings, setup, random);
     /// Sequential random embedding: another algorithm searches one random subspace after the other.
     embedding, Embedding(SequentialEmbedding), "embedding", AcceptedSpaces::CONTINUOUS, EmbeddingSearch,
         |settings, setup, _| EmbeddingSearch::new(settings, setup);
@@ -274,7 +287,7 @@ impl Algorithm {
     /// );
     /// assert_eq!(
     ///     algorithm.set("size", "40").unwrap_err().to_string(),
-    ///     "cma-es has no setting `size`; it has population, sigma, restarts"
+    ///     "cma-es has no setting `size`; it has population, sigma, restarts, surrogate"
     /// );
     /// # Ok::<(), racecars::Error>(())
     /// ```
@@ -519,7 +532,7 @@ mod tests {
         let space = Space::builder().real("x", 0.0, 1.0).integers("layer", 2, 0, 3);
         let space = space.categorical("c", ["a", "b", "c"]).build().unwrap();
         let error = |algorithm: Algorithm| algorithm.takes(&space).unwrap_err().to_string();
-        let takers = "auto, race-cars, sracos, racos, de, de-rand, l-shade, relay, quasi-random, random \
+        let takers = "auto, race-cars, sracos, racos, de, de-rand, l-shade, gp, relay, quasi-random, random \
                       take this space";
         assert_eq!(
             error(Algorithm::zo_adam()),

@@ -11,7 +11,7 @@ pub(crate) const ID_HEADROOM: u64 = 1 << 62;
 
 const MAGIC: &[u8; 8] = b"RACECARS";
 /// The version of the format.
-const VERSION: u16 = 4;
+const VERSION: u16 = 6;
 /// Magic, version, checksum.
 const HEADER_BYTES: usize = 8 + 2 + 4;
 /// The maximum depth of nested optimizers. Without a limit, a damaged save could recurse without end.
@@ -60,13 +60,22 @@ pub(crate) fn load_nested(bytes: &[u8], depth: usize) -> Result<Box<dyn Optimize
 }
 
 /// Saves an optimizer's state.
-#[expect(clippy::expect_used, reason = "see the messages")]
+#[expect(clippy::expect_used, reason = "see the message")]
 pub(super) fn save(algorithm: &str, space: &Space, state: &impl Serialize) -> Vec<u8> {
+    let bytes = postcard::to_extend(state, preamble(algorithm, space));
+    finish(bytes.expect("a state is numbers in sequences"))
+}
+
+/// Space for the header, and the preamble.
+#[expect(clippy::expect_used, reason = "see the messages")]
+fn preamble(algorithm: &str, space: &Space) -> Vec<u8> {
     let space = serde_json::to_string(space).expect("a space is strings and finite numbers");
     let preamble = Preamble { algorithm: algorithm.to_string(), space };
-    let mut bytes = vec![0; HEADER_BYTES];
-    bytes = postcard::to_extend(&preamble, bytes).expect("a preamble is two strings");
-    bytes = postcard::to_extend(state, bytes).expect("a state is numbers in sequences");
+    postcard::to_extend(&preamble, vec![0; HEADER_BYTES]).expect("a preamble is two strings")
+}
+
+/// Fills in the header.
+fn finish(mut bytes: Vec<u8>) -> Vec<u8> {
     let checksum = crc32fast::hash(&bytes[HEADER_BYTES..]);
     bytes[..8].copy_from_slice(MAGIC);
     bytes[8..10].copy_from_slice(&VERSION.to_le_bytes());

@@ -78,11 +78,21 @@ pub(crate) trait Search: fmt::Debug + Send + Serialize + DeserializeOwned {
         Some(false)
     }
 
+    /// The number of runs that ended by convergence, stagnation or failures, each followed by a restart.
+    /// Portfolios take it as the end of what the algorithm can do from where it started.
+    fn restarts(&self) -> u64 {
+        0
+    }
+
     fn portfolio(&self) -> Option<Portfolio> {
         None
     }
 
-    fn revise(&mut self, _point: &[f64], _rank: Rank) {}
+    fn revise(&mut self, _point: &[f64], _latest: Rank, _mean: Rank) {}
+
+    fn favourite(&mut self) -> Option<(Box<[f64]>, Rank)> {
+        None
+    }
 }
 
 /// A point to evaluate.
@@ -293,8 +303,9 @@ impl<S: Search> Optimizer for Shell<S> {
         Some(candidate)
     }
 
-    fn tell_rank(&mut self, candidate: Candidate, rank: Rank) -> Result<()> {
-        let (sample, asked) = self.ledger.settle(&self.space, candidate, rank)?;
+    fn tell_rank(&mut self, mut candidate: Candidate, rank: Rank) -> Result<()> {
+        let asked = self.ledger.settle(&self.space, &mut candidate)?;
+        let sample = Sample { point: candidate.point, rank, key: candidate.key };
         let is_best = !S::KEEPS_BEST && self.best.is_beaten_by(rank);
         if is_best {
             self.best.replace(&sample.point, rank, sample.key);
@@ -349,6 +360,10 @@ impl<S: Search> Optimizer for Shell<S> {
         self.search.is_noisy()
     }
 
+    fn restarts(&self) -> u64 {
+        self.search.restarts()
+    }
+
     fn portfolio(&self) -> Option<Portfolio> {
         self.search.portfolio()
     }
@@ -357,8 +372,12 @@ impl<S: Search> Optimizer for Shell<S> {
         keys.iter().for_each(|&key| self.ledger.mark_seen(&self.space, key));
     }
 
-    fn revise(&mut self, point: &[f64], rank: Rank) {
-        self.search.revise(point, rank);
+    fn revise(&mut self, point: &[f64], latest: Rank, mean: Rank) {
+        self.search.revise(point, latest, mean);
+    }
+
+    fn favourite(&mut self) -> Option<(Box<[f64]>, Rank)> {
+        self.search.favourite()
     }
 
     fn save(&self) -> Vec<u8> {

@@ -27,10 +27,11 @@ use super::ledger::Ledger;
 use super::saved::ID_HEADROOM;
 use super::settings::settings;
 use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
+use super::unit_box::{scale_down, scale_up};
 use crate::error::{Result, ensure};
 use crate::random::Random;
 use crate::sample::Sample;
-use crate::space::{Interval, Space};
+use crate::space::Space;
 use serde::{Deserialize, Serialize};
 
 settings! {
@@ -306,25 +307,6 @@ impl ZoAdamSearch {
         estimate.asked = 0;
         estimate.value = value;
         estimate.failed = 0;
-    }
-}
-
-/// Scales a point to axes of length 1.
-fn scale_down(space: &Space, point: &[f64], scaled: &mut [f64]) {
-    for (range, axis) in space.axes() {
-        let Interval { low, high } = axis.extent();
-        // The logarithms of a narrow range may round to a single number.
-        let length = if high > low { high - low } else { 1.0 };
-        for (x, scaled) in point[range.clone()].iter().zip(&mut scaled[range]) {
-            *scaled = ((x - low) / length).clamp(0.0, 1.0);
-        }
-    }
-}
-
-/// The inverse of [`scale_down`], in place.
-fn scale_up(space: &Space, point: &mut [f64]) {
-    for (range, axis) in space.axes() {
-        point[range].iter_mut().for_each(|x| *x = axis.at(*x));
     }
 }
 

@@ -121,8 +121,11 @@ pub(crate) struct Team {
     best: Incumbent,
     /// Present if the objective is noisy.
     referee: Option<Referee>,
-    /// Points told before a member was active. The first member starts with them.
+    /// Points told before the members were chosen. Members that look for a start of their own begin with
+    /// them.
     early: Vec<EarlyPoint>,
+    /// Whether a member is active only until the rule knows enough to choose.
+    is_provisional: bool,
     /// Whether known points were told.
     has_known: bool,
     survey: Account,
@@ -164,9 +167,15 @@ impl Team {
     /// Activates a member, and records its range of evaluations.
     fn activate(&mut self, place: usize, asked: u64, until: u64) {
         debug_assert!(place < self.members.len(), "only a member can be active");
+        self.activated.retain(|&other| other != place);
         self.activated.push(place);
         let name = self.member(place).name();
         self.note(asked, format!("evaluations {} to {until}: {name}", asked + 1));
+    }
+
+    /// The best value that a member found itself.
+    fn own_best(&self, place: usize) -> Option<f64> {
+        self.members[place].account.best
     }
 
     /// Records a decision after `asked` points.
@@ -176,7 +185,9 @@ impl Team {
 
     /// Tells a member all points told before a member was active.
     fn tell_early(&mut self, place: usize) -> Result<()> {
-        for EarlyPoint { point, rank } in std::mem::take(&mut self.early) {
+        for index in 0..self.early.len() {
+            let EarlyPoint { point, rank } = &self.early[index];
+            let (point, rank) = (point.clone(), *rank);
             self.tell_known(place, point, rank)?;
         }
         Ok(())
@@ -222,11 +233,38 @@ impl Team {
         ours.is_some_and(|ours| theirs.is_none_or(|theirs| ours.rank.beats(theirs.rank)))
     }
 
-    /// Proposes a re-evaluation, if one is due.
-    fn propose_reevaluation(&mut self, tools: &mut Tools<'_, Origin>) -> Option<Proposal<Origin>> {
+    /// If a model leads under noise, its favourite becomes the incumbent.
+    fn choose_by_model(&mut self, tools: &Tools<'_, Origin>) {
+        let (Some(referee), Some(&leader)) = (&mut self.referee, self.activated.last()) else {
+            return;
+        };
+        let favourite = self.members[leader].nested.optimizer_mut().favourite();
+        let Some((point, rank)) = favourite else { return };
+        let is_new = self.best.sample().is_none_or(|best| best.point != point);
+        if is_new {
+            self.best.replace(&point, rank, tools.space.key(&point));
+        }
+        referee.take_choice(is_new, tools.ledger.next_id());
+    }
+
+    /// Proposes a re-evaluation, if one is due, or if members have no other point.
+    fn propose_reevaluation(
+        &mut self,
+        tools: &mut Tools<'_, Origin>,
+        is_exhausted: bool,
+    ) -> Option<Proposal<Origin>> {
         // A point without a value is not evaluated again.
         self.best.value()?;
-        let reevaluation = self.referee.as_mut()?.next(tools.ledger.next_id())?;
+        let (asked, referee) = (tools.ledger.next_id(), self.referee.as_mut()?);
+        let is_wanted = is_exhausted && referee.is_uncertain();
+        if referee.is_model_due(asked) || is_wanted && referee.is_by_model() {
+            self.choose_by_model(tools);
+        }
+        let referee = self.referee.as_mut()?;
+        if is_wanted {
+            referee.request();
+        }
+        let reevaluation = referee.next(asked)?;
         let sample = match reevaluation {
             Reevaluation::Incumbent(_) | Reevaluation::Final(_) => self.best.sample()?,
             Reevaluation::Challenger(number) => &self.referee.as_ref()?.challenger(number)?.sample,
@@ -286,10 +324,12 @@ impl Team {
             Reevaluation::Incumbent(number) | Reevaluation::Final(number) => {
                 let is_final = matches!(reevaluation, Reevaluation::Final(_));
                 if let Some(mean) = referee.tell_incumbent(number, is_final, value)
+                    && let Some(latest) = value
                     && let Some(best) = self.best.revise(Outcome::Value(mean).rank())
                 {
+                    let latest = Outcome::Value(latest).rank();
                     for member in &mut self.members {
-                        member.nested.optimizer_mut().revise(&best.point, best.rank);
+                        member.nested.optimizer_mut().revise(&best.point, latest, best.rank);
                     }
                 }
                 Ok(())
@@ -376,18 +416,24 @@ impl<R: Rule> Search for PortfolioSearch<R> {
     fn propose(&mut self, tools: &mut Tools<'_, Origin>) -> Option<Proposal<Origin>> {
         let PortfolioSearch { rule, team } = self;
         rule.advance(team, tools).expect("members have valid settings for the space");
-        if let Some(reevaluation) = team.propose_reevaluation(tools) {
+        if let Some(reevaluation) = team.propose_reevaluation(tools, false) {
             return Some(reevaluation);
         }
         if team.has_active_member() {
-            return team.propose(tools.space);
+            let proposal = team.propose(tools.space);
+            let proposal = proposal.or_else(|| team.propose_reevaluation(tools, true));
+            // In a continuous space, a uniform draw if no member has a point: a polish without members before
+            // it, while all its coordinates are out.
+            if proposal.is_some() || tools.space.can_repeat() {
+                return proposal;
+            }
         }
         let mut point = tools.buffer();
         let number = rule.probe(tools.space, &mut point);
-        if number.is_none() {
-            tools.space.draw(tools.random, &mut point);
-        }
-        let key = tools.space.key(&point);
+        let key = match number {
+            Some(_) => tools.space.key(&point),
+            None => tools.draw(&mut point)?,
+        };
         Some(Proposal { point, key, mark: Origin::Rule(number) })
     }
 
@@ -412,14 +458,16 @@ impl<R: Rule> Search for PortfolioSearch<R> {
                 Ok(Some(sample.point))
             }
             Origin::Member(candidate) => {
-                if team.is_challenge(sample.rank, asked, n)
+                let is_challenge = team.is_challenge(sample.rank, asked, n);
+                if is_challenge
                     && let Some(referee) = &mut team.referee
+                    && !referee.is_by_model()
                 {
                     team.members[candidate.member].account.evaluations += 1;
                     referee.challenge(candidate, sample);
                     return Ok(None);
                 }
-                let is_best = team.update_best(&sample);
+                let is_best = !is_challenge && team.update_best(&sample);
                 let account = &mut team.members[candidate.member].account;
                 account.evaluations += 1;
                 account.credit(sample.rank, is_best);
@@ -435,7 +483,7 @@ impl<R: Rule> Search for PortfolioSearch<R> {
                 if let Some(number) = number {
                     rule.learn_probe(number, sample.rank.value());
                 }
-                if team.has_active_member() {
+                if team.has_active_member() && !team.is_provisional {
                     return Ok(Some(sample.point));
                 }
                 let Sample { point, rank, .. } = sample;

@@ -5,6 +5,9 @@
 //! point combines the vertices of all these coordinates. If it is better than all single steps, the next
 //! round has twice as many coordinates, otherwise half as many. If coordinates are nearly independent,
 //! two evaluations per coordinate are enough.
+//!
+//! While a round waits for outcomes, others begin with the coordinates that are left. The combined point of a
+//! round moves its coordinates from the best point known by then.
 
 use crate::error::Result;
 use crate::optimizers::ledger::Ledger;
@@ -15,7 +18,7 @@ use crate::space::{Interval, Space};
 use serde::{Deserialize, Serialize};
 
 /// A member of portfolios, which tell it every new best point. Unlike other algorithms it may have nothing
-/// to propose: while a round waits for outcomes, and after convergence.
+/// to propose: while all coordinates wait for outcomes, and after convergence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PolishSearch {
     /// The step of each coordinate.
@@ -24,8 +27,10 @@ pub(crate) struct PolishSearch {
     block: usize,
     /// The coordinates left in the current permutation.
     order: Vec<usize>,
-    round: Option<Round>,
-    /// The number of rounds. It identifies outcomes of earlier rounds.
+    /// The rounds that wait for outcomes, by ascending number. There is one if one candidate is out at a
+    /// time.
+    rounds: Vec<Round>,
+    /// The number of rounds so far.
     number: u64,
     /// The best value at the start of the last round.
     best: f64,
@@ -35,6 +40,7 @@ pub(crate) struct PolishSearch {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Round {
+    number: u64,
     base: Box<[f64]>,
     value: f64,
     stencils: Vec<Stencil>,
@@ -43,7 +49,7 @@ struct Round {
     told: usize,
     /// Whether the combined point was asked.
     is_combined_asked: bool,
-    /// The best value of the side points.
+    /// The best value of the side points, and of the best point when the combined point was asked.
     best_side: f64,
 }
 
@@ -78,16 +84,15 @@ impl PolishSearch {
             steps: (0..space.dimension()).map(step).collect(),
             block: 1,
             order: Vec::new(),
-            round: None,
+            rounds: Vec::new(),
             number: 0,
             best: f64::INFINITY,
             idle: 0,
         }
     }
 
-    /// Writes a point to evaluate. `best` and `value` are the best point so far. `None` while a round waits
-    /// for outcomes, and after two turns of every coordinate without an improvement.
-    #[expect(clippy::expect_used, reason = "see the message")]
+    /// Writes a point to evaluate. `best` and `value` are the best point so far. `None` while all coordinates
+    /// wait for outcomes, and after two turns of every coordinate without an improvement.
     fn next(
         &mut self,
         space: &Space,
@@ -97,48 +102,29 @@ impl PolishSearch {
         point: &mut [f64],
     ) -> Option<Probe> {
         loop {
-            if self.round.is_none() && !self.begin(space, best, value, random) {
-                return None;
-            }
-            let (number, steps) = (self.number, &mut self.steps);
-            let round = self.round.as_mut().expect("a round has begun");
-            while round.asked < 2 * round.stencils.len() {
-                let slot = round.asked;
-                round.asked += 1;
-                let Stencil { index, at, .. } = round.stencils[slot / 2];
-                if at[slot % 2] == round.base[index] {
-                    // The best point is at a bound of this axis.
-                    round.tell(slot, f64::INFINITY);
-                    continue;
+            let mut place = 0;
+            while place < self.rounds.len() {
+                let (round, steps) = (&mut self.rounds[place], &mut self.steps);
+                if let Some(slot) = round.next_side(point) {
+                    return Some(Probe { round: round.number, slot: Some(slot) });
                 }
-                point.copy_from_slice(&round.base);
-                point[index] = at[slot % 2];
-                return Some(Probe { round: number, slot: Some(slot) });
+                if round.told < round.asked || round.is_combined_asked {
+                    place += 1;
+                } else if round.combine(space, best, steps, point) {
+                    round.is_combined_asked = true;
+                    round.best_side = round.best_side.min(value);
+                    return Some(Probe { round: round.number, slot: None });
+                } else {
+                    self.rounds.remove(place);
+                }
             }
-            if round.told < round.asked || round.is_combined_asked {
+            if !self.begin(space, best, value, random) {
                 return None;
             }
-            point.copy_from_slice(&round.base);
-            let mut moves = false;
-            for stencil in &round.stencils {
-                let extent = space.axis(stencil.index).extent();
-                let base = round.base[stencil.index];
-                let by = stencil.vertex(base, round.value, &mut steps[stencil.index]);
-                let longest = 0.25 * extent.high - 0.25 * extent.low;
-                steps[stencil.index] = steps[stencil.index].min(longest);
-                let to = (base + by).clamp(extent.low, extent.high);
-                moves |= to != base;
-                point[stencil.index] = to;
-            }
-            if moves {
-                round.is_combined_asked = true;
-                return Some(Probe { round: number, slot: None });
-            }
-            self.round = None;
         }
     }
 
-    /// Begins a round. Returns false after convergence.
+    /// Begins a round. Returns false after convergence, and if all coordinates are in rounds.
     fn begin(&mut self, space: &Space, best: &[f64], value: f64, random: &mut Random) -> bool {
         let n = space.dimension();
         if value < self.best {
@@ -153,7 +139,11 @@ impl PolishSearch {
                 if !stencils.is_empty() {
                     break;
                 }
-                self.order = (0..n).collect();
+                let is_open = |index: &usize| {
+                    let mut open = self.rounds.iter().flat_map(|round| &round.stencils);
+                    open.any(|stencil| stencil.index == *index)
+                };
+                self.order = (0..n).filter(|index| !is_open(index)).collect();
                 random.shuffle(&mut self.order);
             }
             let Some(index) = self.order.pop() else { break };
@@ -162,9 +152,13 @@ impl PolishSearch {
             let at = [(base - step).max(low), (base + step).min(high)];
             stencils.push(Stencil { index, at, values: [None; 2] });
         }
+        if stencils.is_empty() {
+            return false;
+        }
         self.idle += stencils.len();
         self.number += 1;
-        self.round = Some(Round {
+        self.rounds.push(Round {
+            number: self.number,
             base: best.into(),
             value,
             stencils,
@@ -178,9 +172,10 @@ impl PolishSearch {
 
     /// Learns the value of a point; infinite if it has none.
     fn tell(&mut self, probe: Probe, value: f64) {
-        let Some(round) = self.round.as_mut().filter(|_| probe.round == self.number) else {
+        let Some(place) = self.rounds.iter().position(|round| round.number == probe.round) else {
             return;
         };
+        let round = &mut self.rounds[place];
         match probe.slot {
             Some(slot) => round.tell(slot, value),
             None => {
@@ -189,7 +184,7 @@ impl PolishSearch {
                     true => (2 * self.block).min(self.steps.len()),
                     false => (self.block / 2).max(1),
                 };
-                self.round = None;
+                self.rounds.remove(place);
             }
         }
     }
@@ -229,7 +224,8 @@ impl Search for PolishSearch {
                 && stencil.values.iter().flatten().all(|value| !value.is_nan())
         };
         let is_round = |round: &Round| {
-            space.check(&round.base).is_ok()
+            round.number <= self.number
+                && space.check(&round.base).is_ok()
                 && round.value.is_finite()
                 && !round.best_side.is_nan()
                 && (1..=n).contains(&round.stencils.len())
@@ -245,11 +241,47 @@ impl Search for PolishSearch {
             && self.idle <= 3 * n
             && !self.best.is_nan()
             && self.number < ID_HEADROOM
-            && self.round.as_ref().is_none_or(is_round))
+            && self.rounds.len() <= n
+            && self.rounds.iter().all(is_round))
     }
 }
 
 impl Round {
+    /// Writes the next side point, and returns its slot; `None` if all were asked.
+    fn next_side(&mut self, point: &mut [f64]) -> Option<usize> {
+        while self.asked < 2 * self.stencils.len() {
+            let slot = self.asked;
+            self.asked += 1;
+            let Stencil { index, at, .. } = self.stencils[slot / 2];
+            if at[slot % 2] == self.base[index] {
+                // The best point is at a bound of this axis.
+                self.tell(slot, f64::INFINITY);
+                continue;
+            }
+            point.copy_from_slice(&self.base);
+            point[index] = at[slot % 2];
+            return Some(slot);
+        }
+        None
+    }
+
+    /// Writes the best point with the vertices of all coordinates of the round. Returns whether they move.
+    fn combine(&self, space: &Space, best: &[f64], steps: &mut [f64], point: &mut [f64]) -> bool {
+        point.copy_from_slice(best);
+        let mut moves = false;
+        for stencil in &self.stencils {
+            let (index, extent) = (stencil.index, space.axis(stencil.index).extent());
+            let base = self.base[index];
+            let by = stencil.vertex(base, self.value, &mut steps[index]);
+            let longest = 0.25 * extent.high - 0.25 * extent.low;
+            steps[index] = steps[index].min(longest);
+            let to = (base + by).clamp(extent.low, extent.high);
+            moves |= to != base;
+            point[index] = to;
+        }
+        moves
+    }
+
     fn tell(&mut self, slot: usize, value: f64) {
         let Some(stencil) = self.stencils.get_mut(slot / 2) else { return };
         if stencil.values[slot % 2].replace(value).is_none() {

@@ -7,6 +7,10 @@
 //! without challengers is re-evaluated from time to time.
 //!
 //! At the beginning progress matters more than certainty, so every better value becomes the incumbent.
+//!
+//! A model averages noise better than challenges do. If one leads, it has no challengers: now and then, and
+//! before the end, the incumbent is the point with the lowest posterior mean, and is re-evaluated. The
+//! model learns these values, so that another point takes over if they are worse than it expected.
 
 use super::MemberCandidate;
 use crate::optimizers::saved::ID_HEADROOM;
@@ -22,9 +26,15 @@ const WINNING_ERRORS: f64 = 2.0;
 const CLEAR_ERRORS: f64 = 3.0;
 /// Evaluations per coordinate during which every better value becomes the incumbent.
 const EARLY_PER_COORDINATE: u64 = 30;
+/// But at most this part of the budget.
+const BUDGET_PER_EARLY: u64 = 4;
 /// The last evaluations are of the incumbent, and only they make up its value: even a mean of ten is
 /// biased if it was the best of many. They are a fifth of the budget, at most `MAX_REPEATS`.
 const BUDGET_PER_FINAL: u64 = 5;
+/// If a model leads, up to twice as many: the first half chooses, and the second half is the value.
+const MAX_MODEL_FINAL: u64 = 2 * MAX_REPEATS;
+/// Evaluations after which the incumbent is chosen again, if a model leads.
+const MODEL_CHOICE_INTERVAL: u64 = 25;
 /// The incumbent is re-evaluated after this many evaluations without a challenge.
 const UNCHALLENGED_EVALUATIONS: u64 = 50;
 /// A re-evaluation of the incumbent that is not told after this many evaluations is lost.
@@ -45,6 +55,10 @@ pub(super) struct Referee {
     /// The number of evaluations since that of the incumbent.
     waited: u64,
     budget: Option<u64>,
+    /// Whether a model that averages noise leads.
+    is_by_model: bool,
+    /// The number of points asked when the model last chose the incumbent.
+    chosen_at: u64,
     /// The incumbent's final re-evaluations: their number, and the mean of those told.
     final_asked: u64,
     final_mean: FreshMean,
@@ -105,8 +119,8 @@ impl FreshMean {
 
 impl Referee {
     /// A referee. Two values of the same point give a first estimate of the noise.
-    pub(super) fn new(values: Option<(f64, f64)>, budget: Option<u64>) -> Self {
-        let mut referee = Referee { budget, ..Referee::default() };
+    pub(super) fn new(values: Option<(f64, f64)>, budget: Option<u64>, is_by_model: bool) -> Self {
+        let mut referee = Referee { budget, is_by_model, ..Referee::default() };
         if let Some((one, other)) = values {
             let mut fresh = FreshMean::default();
             fresh.take(one);
@@ -125,7 +139,57 @@ impl Referee {
 
     /// The number of final evaluations.
     fn final_evaluations(&self) -> u64 {
-        (self.budget.unwrap_or(0) / BUDGET_PER_FINAL).min(MAX_REPEATS)
+        let reserved = self.reserved_evaluations();
+        if self.is_by_model { reserved.min(2).max(reserved / 2) } else { reserved }
+    }
+
+    /// The number of final evaluations, and of those that choose the incumbent before them.
+    fn reserved_evaluations(&self) -> u64 {
+        let most = if self.is_by_model { MAX_MODEL_FINAL } else { MAX_REPEATS };
+        (self.budget.unwrap_or(0) / BUDGET_PER_FINAL).min(most)
+    }
+
+    /// Whether the evaluations choose the incumbent, when this many points have been asked.
+    fn is_choosing(&self, asked: u64) -> bool {
+        let begin = |budget: u64| budget - self.reserved_evaluations();
+        self.is_by_model
+            && self.budget.is_some_and(|budget| (begin(budget)..budget).contains(&asked))
+            && !self.is_final(asked)
+    }
+
+    /// Whether a model chooses the incumbent now, when this many points have been asked. It is re-evaluated
+    /// then. The last time is before the final evaluations.
+    pub(super) fn is_model_due(&self, asked: u64) -> bool {
+        let is_late = asked >= self.chosen_at.saturating_add(MODEL_CHOICE_INTERVAL);
+        self.is_by_model
+            && match self.is_final(asked) {
+                true => self.final_asked == 0 && self.final_evaluations() > 0,
+                false => !self.is_incumbent_pending && (is_late || self.is_choosing(asked)),
+            }
+    }
+
+    /// The model has chosen an incumbent, when this many points have been asked.
+    pub(super) fn take_choice(&mut self, is_new: bool, asked: u64) {
+        if is_new {
+            self.new_incumbent();
+        }
+        self.chosen_at = asked;
+        self.is_incumbent_due = !self.is_final(asked)
+            && (self.is_choosing(asked) || self.incumbent.count < MAX_REPEATS);
+    }
+
+    pub(super) fn is_by_model(&self) -> bool {
+        self.is_by_model
+    }
+
+    /// Has the incumbent re-evaluated.
+    pub(super) fn request(&mut self) {
+        self.is_incumbent_due = true;
+    }
+
+    /// Whether the incumbent is re-evaluated although it is not due, since there is no other point left.
+    pub(super) fn is_uncertain(&self) -> bool {
+        !self.is_incumbent_pending && self.incumbent.count < MAX_REPEATS
     }
 
     /// Whether the incumbent is final, when this many points have been asked. A run that is continued
@@ -147,7 +211,9 @@ impl Referee {
     /// Whether a value that is better than `best` becomes the incumbent immediately, when this many points
     /// have been asked. A single value replaces a mean only if it is clearly better.
     pub(super) fn is_clear(&self, value: f64, best: f64, asked: u64, n: usize) -> bool {
-        let is_early = asked < EARLY_PER_COORDINATE.saturating_mul(n as u64);
+        let early = EARLY_PER_COORDINATE.saturating_mul(n as u64);
+        let is_early =
+            asked < self.budget.map_or(early, |budget| early.min(budget / BUDGET_PER_EARLY));
         !self.is_final(asked)
             && (is_early && self.incumbent.count <= 1
                 || value < best - CLEAR_ERRORS * self.error(1))
@@ -198,10 +264,11 @@ impl Referee {
         Some(Reevaluation::Challenger(challenger.number))
     }
 
-    /// The mean that is the incumbent's value: of the final evaluations, as soon as there are as many of
-    /// them as others.
+    /// The mean that is the incumbent's value: of the final evaluations, as soon as there are half as many
+    /// of them as others.
     fn mean(&self) -> FreshMean {
-        let is_final = self.final_mean.count > 0 && self.final_mean.count >= self.incumbent.count;
+        let is_final =
+            self.final_mean.count > 0 && 2 * self.final_mean.count >= self.incumbent.count;
         if is_final { self.final_mean } else { self.incumbent }
     }
 
@@ -282,6 +349,7 @@ impl Referee {
             && self.waited < ID_HEADROOM
             && self.challenges < ID_HEADROOM
             && self.final_asked <= self.final_evaluations()
+            && self.chosen_at < ID_HEADROOM
             && is_fresh(&self.incumbent)
             && is_fresh(&self.final_mean)
             && self.challengers.is_sorted_by(|a, b| a.number < b.number)
@@ -313,7 +381,7 @@ mod tests {
     /// Returns whether the challenger wins, and the number of evaluations.
     fn challenge_result(truth: f64, seed: u64) -> (bool, u64) {
         let mut random = Random::new(seed);
-        let mut referee = Referee::new(Some((0.3, 1.3)), None);
+        let mut referee = Referee::new(Some((0.3, 1.3)), None, false);
         let (mut best, mut evaluations) = (-1.0, 0);
         challenge(&mut referee, -1.5);
         loop {
@@ -347,7 +415,7 @@ mod tests {
 
     #[test]
     fn a_value_wins_immediately_early_in_the_run_or_if_clearly_better() {
-        let mut referee = Referee::new(Some((0.0, 1.0)), None);
+        let mut referee = Referee::new(Some((0.0, 1.0)), None, false);
         assert!(referee.is_clear(-0.1, 0.0, 299, 10));
         assert!(!referee.is_clear(-2.9, 0.0, 300, 10));
         assert!(referee.is_clear(-3.1, 0.0, 300, 10));
@@ -359,7 +427,7 @@ mod tests {
 
     #[test]
     fn an_unchallenged_incumbent_is_re_evaluated_a_limited_number_of_times() {
-        let mut referee = Referee::new(None, None);
+        let mut referee = Referee::new(None, None, false);
         referee.new_incumbent();
         let mut reevaluations = 0;
         for evaluation in 0..2000 {
@@ -374,7 +442,7 @@ mod tests {
 
     #[test]
     fn a_lost_re_evaluation_of_the_incumbent_is_repeated() {
-        let mut referee = Referee::new(None, None);
+        let mut referee = Referee::new(None, None, false);
         referee.new_incumbent();
         let mut asked = Vec::new();
         for evaluation in 0..LOST_AFTER_EVALUATIONS {
@@ -387,7 +455,7 @@ mod tests {
     #[test]
     fn the_last_evaluations_are_of_the_incumbent() {
         for (budget, finals) in [(1, 0), (4, 0), (5, 1), (20, 4), (50, 10), (1000, 10)] {
-            let mut referee = Referee::new(None, Some(budget));
+            let mut referee = Referee::new(None, Some(budget), false);
             referee.new_incumbent();
             referee.tell_incumbent(1, false, Some(-9.0));
             let asked: Vec<u64> =
@@ -407,8 +475,45 @@ mod tests {
     }
 
     #[test]
+    fn a_model_chooses_the_incumbent_before_the_final_evaluations() {
+        for (budget, choices, finals) in [(10, 0, 2), (20, 2, 2), (50, 5, 5), (1000, 10, 10)] {
+            let mut referee = Referee::new(None, Some(budget), true);
+            referee.new_incumbent();
+            let (mut chosen, mut finished) = (0, 0);
+            for asked in 0..budget {
+                let is_due = referee.is_model_due(asked);
+                assert_eq!(
+                    is_due,
+                    referee.is_choosing(asked)
+                        || asked == budget - finals
+                        || asked >= referee.chosen_at + MODEL_CHOICE_INTERVAL
+                            && !referee.is_final(asked)
+                );
+                if is_due {
+                    // Another point each time.
+                    referee.take_choice(true, asked);
+                    chosen += u64::from(referee.is_choosing(asked));
+                }
+                match referee.next(asked) {
+                    Some(Reevaluation::Incumbent(number)) => {
+                        referee.tell_incumbent(number, false, Some(1.0));
+                    }
+                    Some(Reevaluation::Final(number)) => {
+                        finished += 1;
+                        referee.tell_incumbent(number, true, Some(1.0));
+                    }
+                    _ => assert!(!is_due),
+                }
+                assert!(referee.is_sound(&SPACE()));
+            }
+            assert_eq!((chosen, finished), (choices, finals), "budget {budget}");
+            assert_eq!(referee.incumbent_evaluations(), finals);
+        }
+    }
+
+    #[test]
     fn nothing_replaces_a_final_incumbent() {
-        let mut referee = Referee::new(Some((0.0, 1.0)), Some(100));
+        let mut referee = Referee::new(Some((0.0, 1.0)), Some(100), false);
         referee.new_incumbent();
         challenge(&mut referee, -5.0);
         assert_eq!(referee.next(50), Some(Reevaluation::Incumbent(1)));
@@ -420,7 +525,7 @@ mod tests {
 
     #[test]
     fn late_and_failed_re_evaluations_decide_nothing() {
-        let mut referee = Referee::new(None, None);
+        let mut referee = Referee::new(None, None, false);
         challenge(&mut referee, 1.0);
         let (incumbent, challenger) = (referee.next(0), referee.next(1));
         assert_eq!(incumbent, Some(Reevaluation::Incumbent(0)));

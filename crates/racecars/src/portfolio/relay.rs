@@ -138,7 +138,7 @@ impl RelayRule {
         let optimizer = algorithm.optimizer(tools.space, own, tools.random.bits())?;
         let place = team.add(optimizer, false, tools);
         if self.begun == 0 {
-            team.referee = self.noisy.then(|| Referee::new(None, team.budget));
+            team.referee = self.noisy.then(|| Referee::new(None, team.budget, false));
             team.tell_early(place)?;
         } else {
             team.tell_best(place)?;

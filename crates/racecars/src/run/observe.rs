@@ -95,6 +95,7 @@ impl Cancel {
     }
 
     /// Whether the token was cancelled.
+    #[inline]
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

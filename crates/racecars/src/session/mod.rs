@@ -314,7 +314,7 @@ impl Session {
         }
         if self.order == Order::AsTheyCome && self.latest.is_none() {
             self.out -= 1;
-            return self.learn(trial, outcome);
+            return self.learn(trial, &outcome);
         }
         self.store(trial, outcome)
     }
@@ -394,7 +394,20 @@ impl Session {
         let number = self.asked;
         self.asked += 1;
         self.out += 1;
+        // A model may choose another best point, and proposes to re-evaluate it.
+        if self.is_noisy() && self.note_best() != Change::None {
+            #[cfg(debug_assertions)]
+            self.assert_is_best(candidate.point());
+            self.best_trial = Some(number);
+        }
         Some(Trial { number, candidate })
+    }
+
+    /// An ask or an outcome changes the standing of its own point only.
+    #[cfg(debug_assertions)]
+    fn assert_is_best(&self, point: &[f64]) {
+        let best = self.optimizer.best();
+        assert!(best.is_some_and(|best| best.point == point), "another point became the best");
     }
 
     /// Tells the optimizer the outcome that is next, if it has come in.
@@ -402,44 +415,39 @@ impl Session {
         let Some(next) = self.incoming.front_mut() else { return Ok(false) };
         let Some((trial, outcome)) = next.take() else { return Ok(false) };
         self.incoming.pop_front();
-        self.learn(trial, outcome)?;
+        self.learn(trial, &outcome)?;
         Ok(true)
     }
 
     /// Tells the optimizer, and enters the outcome.
     #[inline]
-    fn learn(&mut self, trial: Trial, outcome: Outcome) -> Result<()> {
+    fn learn(&mut self, trial: Trial, outcome: &Outcome) -> Result<()> {
         let Trial { number, candidate } = trial;
-        let failed = outcome.is_failure();
-        let infeasible = matches!(outcome, Outcome::Infeasible { .. });
-        if failed && self.first_error.is_none() {
-            self.note_first_error(number, &candidate, &outcome);
+        let rank = outcome.rank_in(self.direction);
+        if rank.is_failure() && self.first_error.is_none() {
+            self.note_first_error(number, &candidate, outcome);
         }
         if let Some(latest) = &mut self.latest {
             latest.trial = Some(number);
             latest.point.copy_from_slice(candidate.point());
-            latest.outcome.clone_from(&outcome);
+            latest.outcome.clone_from(outcome);
         }
         #[cfg(debug_assertions)]
         {
             self.told_point.clear();
             self.told_point.extend_from_slice(candidate.point());
         }
-        let rank = outcome.rank_in(self.direction);
         self.optimizer.tell_rank(candidate, rank)?;
         self.counts.evaluations += 1;
-        self.counts.failures += u64::from(failed);
-        self.counts.infeasible += u64::from(infeasible);
+        self.counts.failures += u64::from(rank.is_failure());
+        self.counts.infeasible += u64::from(rank.violation().is_some());
         debug_assert!(self.counts.evaluations <= self.asked);
         // Without noise, only a better outcome changes the best.
         let may_change = self.best.is_none_or(|best| rank.beats(best)) || self.is_noisy();
         let change = if may_change { self.note_best() } else { Change::None };
         if change != Change::None {
             #[cfg(debug_assertions)]
-            assert!(
-                self.optimizer.best().is_some_and(|best| *best.point == *self.told_point),
-                "an outcome changes the standing of its own point only"
-            );
+            self.assert_is_best(&self.told_point);
             self.best_trial = Some(number);
         }
         if let Some(latest) = &mut self.latest {
@@ -488,6 +496,7 @@ impl Session {
     }
 
     /// Whether the objective may be noisy.
+    #[inline]
     fn is_noisy(&self) -> bool {
         self.optimizer.is_noisy() != Some(false)
     }
@@ -506,6 +515,7 @@ impl Session {
     }
 
     /// What is searched.
+    #[inline]
     pub fn space(&self) -> &Space {
         self.optimizer.space()
     }

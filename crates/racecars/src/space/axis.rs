@@ -1,6 +1,6 @@
 //! One encoded coordinate: a [`Domain`](super::Domain) as optimizers see it.
 
-use crate::random::Random;
+use crate::random::{Random, mix};
 
 /// The kind and extent of an encoded coordinate.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -97,6 +97,49 @@ impl Axis {
         self.draw_within(self.extent(), random)
     }
 
+    /// Fills `codes` with uniform draws.
+    pub(super) fn fill(self, random: &mut Random, codes: &mut [f64]) {
+        if !self.is_bit() {
+            codes.iter_mut().for_each(|code| *code = self.draw(random));
+            return;
+        }
+        // One random number has the bits of 64 coordinates.
+        for chunk in codes.chunks_mut(64) {
+            let bits = random.bits();
+            for (i, code) in chunk.iter_mut().enumerate() {
+                *code = (bits >> i & 1) as u32 as f64;
+            }
+        }
+    }
+
+    /// Whether this is an unordered axis with two values.
+    #[inline]
+    fn is_bit(self) -> bool {
+        matches!(self, Axis::Unordered { last } if last == 1.0)
+    }
+
+    /// The term of a coordinate with this weight in a point's key.
+    #[inline]
+    pub(super) fn key_term(self, weight: u64, code: f64) -> u64 {
+        match self {
+            // Adding 0 turns -0 into 0.
+            Axis::Continuous { .. } => weight.wrapping_mul(mix((code + 0.0).to_bits())),
+            _ => weight.wrapping_mul(code as i64 as u64),
+        }
+    }
+
+    /// The sum of the key terms of an array.
+    pub(super) fn key_sum(self, weights: &[u64], codes: &[f64]) -> u64 {
+        let pairs = weights.iter().zip(codes);
+        if self.is_bit() {
+            // The same as below, without multiplications.
+            let terms = pairs.map(|(&weight, &code)| if code != 0.0 { weight } else { 0 });
+            return terms.fold(0, u64::wrapping_add);
+        }
+        let terms = pairs.map(|(&weight, &code)| self.key_term(weight, code));
+        terms.fold(0, u64::wrapping_add)
+    }
+
     /// The value at a relative position from 0 to 1 along this axis. Uniform positions give uniform
     /// draws. Positions outside have the value of the nearer end.
     #[inline]
@@ -131,6 +174,25 @@ impl Axis {
                 low + random.below((high - low) as u64 + 1) as f64
             }
         }
+    }
+
+    /// Like [`Axis::draw_within`], but never `old`, if the interval has another value. On a continuous axis
+    /// or a log scale, any value.
+    #[inline]
+    pub(crate) fn draw_other_within(
+        self,
+        interval: Interval,
+        old: f64,
+        random: &mut Random,
+    ) -> f64 {
+        let is_listed =
+            !matches!(self, Axis::Continuous { .. } | Axis::Ordered { log_from: Some(_), .. });
+        let others = (interval.high - interval.low) as u64;
+        if !is_listed || others == 0 || !interval.contains(old) {
+            return self.draw_within(interval, random);
+        }
+        let other = interval.low + random.below(others) as f64;
+        if other >= old { other + 1.0 } else { other }
     }
 
     /// The interval of `fraction` times the length of this axis around `center`:
@@ -192,6 +254,19 @@ mod tests {
         assert_eq!(Axis::log_ordered(1024, 1.0).at(0.5), 22.0, "the 23rd: sqrt(0.5 * 1024.5)");
         let widest = Axis::Continuous { low: f64::MIN, high: f64::MAX };
         assert_eq!((widest.at(0.0), widest.at(0.5)), (f64::MIN, 0.0));
+    }
+
+    #[test]
+    fn another_value_is_any_but_the_old_one() {
+        let mut random = Random::new(3);
+        let interval = Interval { low: 2.0, high: 5.0 };
+        for (old, expected) in [(2.0, 3), (4.0, 3), (5.0, 3), (6.0, 4)] {
+            let mut draw = || Axis::ordered(9).draw_other_within(interval, old, &mut random);
+            let drawn: std::collections::BTreeSet<u64> = (0..200).map(|_| draw() as u64).collect();
+            assert!(drawn.len() == expected && !drawn.contains(&(old as u64)), "{old}: {drawn:?}");
+        }
+        let single = Interval { low: 2.0, high: 2.0 };
+        assert_eq!(Axis::ordered(9).draw_other_within(single, 2.0, &mut random), 2.0);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The builder of spaces, and the checks that every space passes.
 
+use super::numbers::is_by_position;
 use super::{Domain, Entry, MAX_DIMENSION, Space, Value};
 use crate::error::{Error, Result, ensure};
 use std::collections::HashSet;
@@ -111,7 +112,8 @@ impl SpaceBuilder {
                 "coordinate `{name}`: the space has {dimension} coordinates up to here; \
                  at most {MAX_DIMENSION} are allowed"
             );
-            entries.push(Entry { name, domain, axis, offset, count });
+            let is_by_position = is_by_position(&domain);
+            entries.push(Entry { name, domain, axis, offset, count, is_by_position });
         }
         Ok(Space::from_entries(entries, dimension))
     }

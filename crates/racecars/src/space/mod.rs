@@ -91,6 +91,10 @@ struct SpaceData {
     entry_of: Vec<u32>,
     by_name: HashMap<String, usize>,
     cardinality: Cardinality,
+    /// The factor of each coordinate in a point's key: see [`Space::key_term`]. Empty in continuous spaces.
+    key_weights: Vec<u64>,
+    /// The indices of the continuous coordinates, if there are others as well.
+    continuous: Vec<u32>,
     is_continuous: bool,
     fingerprint: u64,
 }
@@ -104,6 +108,8 @@ pub struct Entry {
     offset: usize,
     /// `None` for a single coordinate, which differs from an array of length 1.
     count: Option<usize>,
+    /// Whether the numeric form of the values is their position in the domain.
+    is_by_position: bool,
 }
 
 impl Entry {
@@ -128,12 +134,12 @@ impl Entry {
     }
 }
 
-/// The number of points of a space, which determines their keys.
+/// The number of points of a space.
 enum Cardinality {
     /// At least one coordinate is continuous.
     Infinite,
-    /// This many points. Keys are mixed-radix numbers with these place values.
-    Counted { points: u64, strides: Vec<u64> },
+    /// This many points.
+    Counted(u64),
     /// Discrete, with more points than fit in 64 bits.
     Countless,
 }
@@ -159,8 +165,17 @@ impl Space {
         }
         let by_name =
             (entries.iter().enumerate()).map(|(i, entry)| (entry.name.clone(), i)).collect();
-        let cardinality = Cardinality::of(&entries);
-        let is_continuous = entries.iter().all(|e| matches!(e.axis, Axis::Continuous { .. }));
+        let is_real = |entry: &&Entry| matches!(entry.axis, Axis::Continuous { .. });
+        let is_continuous = entries.iter().all(|entry| is_real(&entry));
+        let (mut key_weights, mut continuous) = (Vec::new(), Vec::new());
+        let cardinality = if is_continuous {
+            Cardinality::Infinite
+        } else {
+            continuous
+                .extend(entries.iter().filter(is_real).flat_map(Entry::range).map(|i| i as u32));
+            key_weights.reserve_exact(dimension);
+            Cardinality::of(&entries, dimension, &mut key_weights)
+        };
         let mut hasher = DefaultHasher::new();
         format!("{entries:?}").hash(&mut hasher);
         let fingerprint = hasher.finish();
@@ -171,6 +186,8 @@ impl Space {
                 entry_of,
                 by_name,
                 cardinality,
+                key_weights,
+                continuous,
                 is_continuous,
                 fingerprint,
             }),
@@ -280,7 +297,7 @@ impl Space {
     /// The number of points, if it is finite and fits in 64 bits.
     pub fn cardinality(&self) -> Option<u64> {
         match &self.inner.cardinality {
-            Cardinality::Counted { points, .. } => Some(*points),
+            Cardinality::Counted(points) => Some(*points),
             _ => None,
         }
     }
@@ -288,7 +305,7 @@ impl Space {
     /// Fills `point` with a uniform draw. It must have one number per coordinate.
     pub fn draw(&self, random: &mut Random, point: &mut [f64]) {
         for (range, axis) in self.axes() {
-            point[range].iter_mut().for_each(|x| *x = axis.draw(random));
+            axis.fill(random, &mut point[range]);
         }
     }
 
@@ -376,26 +393,42 @@ impl Space {
         }
     }
 
+    /// The number of continuous coordinates.
+    #[inline]
+    pub(crate) fn continuous_count(&self) -> usize {
+        if self.inner.is_continuous { self.inner.dimension } else { self.inner.continuous.len() }
+    }
+
+    /// The index of the continuous coordinate at this place among them.
+    #[inline]
+    pub(crate) fn continuous_index(&self, place: usize) -> usize {
+        self.inner.continuous.get(place).map_or(place, |&index| index as usize)
+    }
+
     /// The term of coordinate `index` in a point's key, in spaces where points can repeat. A key is the
-    /// wrapping sum of its terms, so that it is updated in constant time when a coordinate changes. Keys
-    /// are exact if the number of points fits in 64 bits, otherwise they are 64-bit hashes.
+    /// wrapping sum of its terms, so that it is updated in constant time when a coordinate changes.
+    ///
+    /// The terms of discrete coordinates are multiples of their weights. If the number of points fits in 64
+    /// bits, the weights are place values and keys are exact. Otherwise the weights are random odd numbers,
+    /// and keys are 64-bit hashes.
     #[inline]
     pub(crate) fn key_term(&self, index: usize, code: f64) -> u64 {
-        match &self.inner.cardinality {
-            _ if !self.can_repeat() => 0,
-            Cardinality::Counted { strides, .. } => strides[index].wrapping_mul(code as u64),
-            // Adding 0 turns -0 into 0.
-            _ => mix((index as u64) << 32 ^ mix((code + 0.0).to_bits())),
+        match self.inner.key_weights.get(index) {
+            None => 0,
+            Some(&weight) => self.axis(index).key_term(weight, code),
         }
     }
 
-    /// The key of a point: see [`Space::key_term`].
+    /// The key of a point: see [`Space::key_term`]. 0 in continuous spaces.
     pub(crate) fn key(&self, point: &[f64]) -> u64 {
         if !self.can_repeat() {
             return 0;
         }
-        let terms = point.iter().enumerate().map(|(i, &x)| self.key_term(i, x));
-        terms.fold(0, u64::wrapping_add)
+        let sums = self.axes().map(|(range, axis)| {
+            let weights = &self.inner.key_weights[range.clone()];
+            axis.key_sum(weights, &point[range])
+        });
+        sums.fold(0, u64::wrapping_add)
     }
 
     /// Writes the point with this key, in a space whose number of points fits in 64 bits.
@@ -410,20 +443,24 @@ impl Space {
 }
 
 impl Cardinality {
-    fn of(entries: &[Entry]) -> Cardinality {
-        let mut strides = Vec::new();
+    /// The number of points of a space that is not continuous, and the weights of its keys.
+    fn of(entries: &[Entry], dimension: usize, weights: &mut Vec<u64>) -> Cardinality {
+        let counts = entries.iter().map(|entry| (entry.axis.count(), entry.range().len()));
         let mut points = Some(1u64);
-        for entry in entries {
-            let Some(count) = entry.axis.count() else {
-                return Cardinality::Infinite;
-            };
-            for _ in entry.range() {
-                let Some(stride) = points else { break };
-                strides.push(stride);
+        for (count, len) in counts.clone() {
+            for _ in 0..len {
+                let (Some(stride), Some(count)) = (points, count) else { break };
+                weights.push(stride);
                 points = stride.checked_mul(count);
             }
         }
-        points.map_or(Cardinality::Countless, |points| Cardinality::Counted { points, strides })
+        let is_discrete = counts.clone().all(|(count, _)| count.is_some());
+        if let (true, Some(points)) = (is_discrete, points) {
+            return Cardinality::Counted(points);
+        }
+        weights.clear();
+        weights.extend((0..dimension as u64).map(|index| mix(index) | 1));
+        if is_discrete { Cardinality::Countless } else { Cardinality::Infinite }
     }
 }
 

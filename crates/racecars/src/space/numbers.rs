@@ -24,19 +24,9 @@ impl Space {
     /// assert_eq!(space.from_numbers(&numbers)?, point);
     /// # Ok::<(), racecars::Error>(())
     /// ```
-    #[expect(clippy::expect_used, reason = "see the message")]
     pub fn to_numbers(&self, point: &[f64], numbers: &mut [f64]) {
         for entry in self.entries() {
-            let (codes, numbers) = (&point[entry.range()], &mut numbers[entry.range()]);
-            let domain = entry.domain();
-            if domain.is_plain() || by_position(domain) {
-                numbers.copy_from_slice(codes);
-                continue;
-            }
-            for (number, &code) in numbers.iter_mut().zip(codes) {
-                let value = domain.decode(code).as_real();
-                *number = value.expect("a domain not encoded by position is numeric");
-            }
+            entry.to_numbers(&point[entry.range()], &mut numbers[entry.range()]);
         }
     }
 
@@ -57,8 +47,36 @@ impl Space {
     }
 }
 
+impl Entry {
+    /// Writes the numeric form of this entry's encoded coordinates.
+    #[expect(clippy::expect_used, reason = "see the message")]
+    fn to_numbers(&self, codes: &[f64], numbers: &mut [f64]) {
+        const NUMERIC: &str = "a domain not encoded by position is numeric";
+        match &self.domain {
+            domain if self.is_by_position || domain.is_plain() => numbers.copy_from_slice(codes),
+            // Exact, as both are integers up to 2^53.
+            Domain::Integer { low, high, .. } => {
+                let (low, high) = (*low as f64, *high as f64);
+                let pairs = numbers.iter_mut().zip(codes);
+                pairs.for_each(|(number, code)| *number = (low + code).min(high));
+            }
+            Domain::Levels(values) | Domain::Categorical(values) => {
+                for (number, &code) in numbers.iter_mut().zip(codes) {
+                    *number =
+                        values[(code as usize).min(values.len() - 1)].as_real().expect(NUMERIC);
+                }
+            }
+            domain => {
+                for (number, &code) in numbers.iter_mut().zip(codes) {
+                    *number = domain.decode(code).as_real().expect(NUMERIC);
+                }
+            }
+        }
+    }
+}
+
 /// Whether the numeric form of this domain's values is their position in the domain.
-fn by_position(domain: &Domain) -> bool {
+pub(super) fn is_by_position(domain: &Domain) -> bool {
     match domain {
         Domain::Levels(values) | Domain::Categorical(values) => {
             values.iter().any(|value| value.as_real().is_none())
@@ -71,7 +89,7 @@ fn by_position(domain: &Domain) -> bool {
 #[expect(clippy::expect_used, reason = "see the message")]
 fn encode(entry: &Entry, number: f64) -> Result<f64, String> {
     let domain = entry.domain();
-    if !by_position(domain) {
+    if !entry.is_by_position {
         return domain.encode(&Value::Real(number));
     }
     let count = entry.axis.count().expect("a domain encoded by position is discrete");

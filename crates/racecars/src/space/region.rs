@@ -50,19 +50,33 @@ impl<'a> SearchRegion<'a> {
         interval
     }
 
-    /// Draws uniformly from the region's part of an unordered axis: the centre's value and a random
-    /// subset of the others, ceil(gamma^k count) values in total. The subset is a function of the
-    /// region's key and the coordinate, so it stays the same until the next shrink without being
-    /// stored.
-    pub(crate) fn draw_unordered(&self, index: usize, count: u64, random: &mut Random) -> f64 {
-        let Some(key) = self.key else { return random.below(count) as f64 };
-        let center = self.center[index];
+    /// The region's part of an unordered axis; `None` for all of it.
+    #[inline]
+    pub(crate) fn subset(&self, index: usize) -> Option<Subset> {
+        let key = mix(self.key? ^ mix(index as u64));
+        Some(Subset { center: self.center[index], fraction: self.fraction, key })
+    }
+}
+
+/// A part of an unordered axis: the centre's value and a random subset of the others, ceil(gamma^k count)
+/// values in total. The subset is a function of the region's key and the coordinate, so it stays the same
+/// until the next shrink without being stored.
+pub(crate) struct Subset {
+    center: f64,
+    fraction: f64,
+    key: u64,
+}
+
+impl Subset {
+    /// Draws uniformly, from an axis of `count` values.
+    pub(crate) fn draw(&self, count: u64, random: &mut Random) -> f64 {
+        let &Subset { center, fraction, key } = self;
         debug_assert!((0.0..count as f64).contains(&center), "a region contains its centre");
-        let kept = ((self.fraction * count as f64).ceil() as u64).clamp(1, count);
+        let kept = ((fraction * count as f64).ceil() as u64).clamp(1, count);
         match random.below(kept) {
             0 => center,
             i => {
-                let other = permuted(i - 1, count - 1, mix(key ^ mix(index as u64))) as f64;
+                let other = permuted(i - 1, count - 1, key) as f64;
                 other + f64::from(u8::from(other >= center))
             }
         }
@@ -90,10 +104,7 @@ mod tests {
             assert_eq!(ends(&region, 0), expected);
             assert_eq!(ends(&region, 1), ((center - 1.0).max(0.0), center + 1.0));
         }
-        let region = SearchRegion::keeping_neighbours(&[3.0], 1e-6);
-        let drawn: BTreeSet<u64> =
-            (0..500).map(|i| region.draw_unordered(0, 10, &mut Random::new(i)) as u64).collect();
-        assert_eq!(drawn.len(), 10);
+        assert!(SearchRegion::keeping_neighbours(&[3.0], 1e-6).subset(0).is_none());
     }
 
     #[test]
@@ -101,9 +112,9 @@ mod tests {
         let mut random = Random::new(1);
         let mut subsets = BTreeSet::new();
         for key in 0..50 {
-            let region = SearchRegion::new(&[3.0], 0.35, key);
+            let subset = SearchRegion::new(&[3.0], 0.35, key).subset(0).unwrap();
             let drawn: BTreeSet<u64> =
-                (0..500).map(|_| region.draw_unordered(0, 10, &mut random) as u64).collect();
+                (0..500).map(|_| subset.draw(10, &mut random) as u64).collect();
             assert_eq!(drawn.len(), 4, "ceil(0.35 * 10) values");
             assert!(drawn.contains(&3) && drawn.iter().all(|&v| v < 10));
             subsets.insert(drawn);

@@ -2,12 +2,16 @@
 
 use crate::common::{bits, bowl};
 use racecars::random::Random;
-use racecars::{Algorithm, Candidate, ErrorKind, Optimizer, Outcome, Space};
+use racecars::{Algorithm, Auto, Candidate, ErrorKind, Noise, Optimizer, Outcome, Space};
 
 /// The names of the spaces that an algorithm refuses. All other algorithms take all spaces.
-const REFUSALS: [(&str, &[&str]); 4] = [
+const REFUSALS: [(&str, &[&str]); 8] = [
+    ("gp", &["5000 reals"]),
     ("cma-es", &["5000 reals", "categories and booleans", "mixed"]),
     ("sep-cma-es", &["categories and booleans", "mixed"]),
+    ("quadratic", DISCRETE),
+    ("quadratic", &["5000 reals"]),
+    ("quasi-newton", DISCRETE),
     ("zo-adam", DISCRETE),
     ("embedding", DISCRETE),
 ];
@@ -60,7 +64,8 @@ impl Case {
 /// Every algorithm on every space that it takes. Each case is printed, so that a failure names it.
 /// Unexpected refusals fail, and so do expected ones that do not happen.
 pub(crate) fn cases() -> impl Iterator<Item = Case> {
-    let named = Algorithm::all().flat_map(|algorithm| {
+    let with_surrogate = "cma-es(surrogate=true)".parse().unwrap();
+    let named = Algorithm::all().chain([with_surrogate]).flat_map(|algorithm| {
         spaces().into_iter().map(move |(name, space)| (algorithm.clone(), name, space))
     });
     named.filter_map(|(algorithm, name, space)| {
@@ -78,6 +83,16 @@ pub(crate) fn cases() -> impl Iterator<Item = Case> {
             (Ok(_), true) => panic!("{algorithm} takes {name}, which it is listed to refuse"),
             (Err(error), false) => panic!("{algorithm} refuses {name}: {error}"),
         }
+    })
+}
+
+/// The cases, without the second evaluation by which `auto` detects noise: tests/noise.rs covers it.
+pub(crate) fn deterministic_cases() -> impl Iterator<Item = Case> {
+    cases().map(|case| match case.algorithm {
+        Algorithm::Auto(_) => {
+            Case { algorithm: Algorithm::Auto(Auto::default().noise(Noise::No)), ..case }
+        }
+        _ => case,
     })
 }
 

@@ -91,9 +91,14 @@ fn values_of_any_magnitude_are_ordered() {
     let values = [f64::MAX, 1e300, 1.0, f64::MIN_POSITIVE, 5e-324, 0.0, -5e-324, -1.0, f64::MIN];
     for case in cases() {
         let mut optimizer = case.optimizer(Some(100), 24);
+        let mut last: Option<(Vec<f64>, f64)> = None;
         // Repeated, so that training sets fill with them.
         for value in values.iter().cycle().take(3 * values.len()) {
             let Some(candidate) = optimizer.ask() else { break };
+            // A point that is asked again to detect noise has the same value.
+            let again = last.filter(|(point, _)| point == candidate.point());
+            let value = &again.map_or(*value, |(_, value)| value);
+            last = Some((candidate.point().to_vec(), *value));
             let before = optimizer.best().map(|best| best.rank);
             optimizer.tell(candidate, Outcome::from(*value)).unwrap();
             let now = Outcome::from(*value).rank();

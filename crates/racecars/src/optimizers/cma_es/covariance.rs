@@ -117,6 +117,16 @@ impl Covariance {
         }
     }
 
+    /// z = A z: the inverse of [`Covariance::whiten`].
+    pub(super) fn color(&self, z: &mut [f64]) {
+        match self {
+            Covariance::Full(full) => full.factor.apply(z),
+            Covariance::Diagonal(variances) => {
+                z.iter_mut().zip(variances).for_each(|(z, variance)| *z *= variance.sqrt());
+            }
+        }
+    }
+
     /// The squared Mahalanobis length y^T C^-1 y.
     pub(super) fn squared_length(&self, y: &[f64], work: &mut Workspace) -> f64 {
         match self {
@@ -294,6 +304,8 @@ mod tests {
             let mut white = vec![0.0; n];
             covariance.whiten(y, &mut white);
             assert!((squared(&white) - length).abs() < 1e-9);
+            covariance.color(&mut white);
+            assert!(white.iter().zip(y).all(|(a, b)| (a - b).abs() < 1e-9));
         }
     }
 

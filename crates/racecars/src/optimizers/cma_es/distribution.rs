@@ -69,6 +69,32 @@ impl Distribution {
         self.sigma * self.covariance.variance(index).sqrt()
     }
 
+    /// Reduces the step size until no coordinate's deviation is above `limit`.
+    pub(super) fn limit_deviation(&mut self, limit: f64) {
+        let greatest = (0..self.mean.len()).map(|i| self.deviation(i)).fold(0.0, f64::max);
+        if greatest > limit {
+            self.sigma *= limit / greatest;
+        }
+    }
+
+    /// Shortens a step to a length that is likely under this distribution (Hansen 2011, eqs. (3) and (4)).
+    /// A step that overflowed becomes a zero step. Returns y^T C^-1 y.
+    pub(super) fn shorten(&self, y: &mut [f64], work: &mut Workspace) -> f64 {
+        let n = y.len() as f64;
+        let longest = n.sqrt() + 2.0 * n / (n + 2.0);
+        let mut length = self.covariance.squared_length(y, work);
+        if length > longest * longest {
+            let factor = longest / length.sqrt();
+            y.iter_mut().for_each(|y| *y *= factor);
+            length = longest * longest;
+        }
+        if !(length.is_finite() && y.iter().all(|y| y.is_finite())) {
+            y.fill(0.0);
+            length = 0.0;
+        }
+        length
+    }
+
     /// Updates the distribution by one generation. `steps` are lambda candidates, best first. `scale` has the
     /// factor of each coordinate's deviation in the draws; empty if all are 1.
     pub(super) fn update<'a>(

@@ -146,6 +146,47 @@ impl Generation {
         order.sort_by_key(|&i| self.columns[i].rank());
     }
 
+    /// Writes the columns that were not dropped to `order`, sorted by value, ties by index.
+    pub(super) fn rank_by(&self, values: &[f64], order: &mut Vec<usize>) {
+        order.clear();
+        let is_kept = |i: &usize| self.columns[*i].status != ColumnStatus::Dropped;
+        order.extend((0..self.columns.len()).filter(is_kept));
+        order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
+    }
+
+    /// Whether all outcomes told are values.
+    pub(super) fn has_only_values(&self) -> bool {
+        self.columns.iter().all(|column| column.rank().is_none_or(|rank| rank.value().is_some()))
+    }
+
+    /// Replaces the step of the last column, if it is ready.
+    pub(super) fn replace_last(&mut self, y: &[f64], length: f64) {
+        let start = self.steps.len().saturating_sub(y.len());
+        if let Some(column) = self.columns.last_mut()
+            && column.status == ColumnStatus::Ready
+        {
+            self.steps[start..].copy_from_slice(y);
+            column.length = length;
+        }
+    }
+
+    /// Sorts the columns that are ready by the value of their steps.
+    pub(super) fn sort_ready(&mut self, n: usize, mut value: impl FnMut(&[f64]) -> f64) {
+        let is_ready = |i: &usize| self.columns[*i].status == ColumnStatus::Ready;
+        let ready: Vec<usize> = (0..self.columns.len()).filter(is_ready).collect();
+        let mut sorted: Vec<(f64, f64, Vec<f64>)> = (ready.iter())
+            .map(|&i| {
+                let y = self.step(i, n);
+                (value(y), self.columns[i].length, y.to_vec())
+            })
+            .collect();
+        sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for (i, (_, length, y)) in ready.into_iter().zip(sorted) {
+            self.columns[i].length = length;
+            self.steps[i * n..(i + 1) * n].copy_from_slice(&y);
+        }
+    }
+
     /// Forgets the pending candidates. They are injected when they are told.
     pub(super) fn forget_pending(&mut self, n: usize) {
         let mut kept = 0;

@@ -9,6 +9,7 @@
 //! - `distribution`: one generation of the evolution, eqs. (38) to (47)
 //! - `generation`: the candidates of one generation
 //! - `stopping` and `restarts`: when a run ends, and how the next one starts
+//! - `surrogate`: a model of the objective that takes the place of some evaluations, as an option
 //! - `encoding`: bounds and discrete coordinates, which the distribution does not have
 //!
 //! Asking and telling. The distribution is updated as soon as lambda outcomes are told, for any
@@ -30,6 +31,7 @@ mod parameters;
 mod restarts;
 mod settings;
 mod stopping;
+mod surrogate;
 
 pub use settings::{CmaEs, Restarts};
 
@@ -37,20 +39,26 @@ use super::ledger::Ledger;
 use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
 use crate::error::Result;
 use crate::linalg::cholesky::NotPositiveDefinite;
-use crate::outcome::Rank;
+use crate::outcome::{Outcome, Rank};
 use crate::random::Random;
 use crate::sample::Sample;
 use crate::space::Space;
-use distribution::{Distribution, Step};
+use distribution::{Distribution, Step, UpdateBuffers};
 use generation::Generation;
 use parameters::Parameters;
 use restarts::RestartSchedule;
 use serde::{Deserialize, Serialize};
 use settings::Resolved;
 use stopping::{Stop, ValueHistory};
+use surrogate::{Model, Surrogate};
 
 /// The number of generations by which a candidate may be late and still be injected.
 const MAX_LATE_GENERATIONS: usize = 2;
+
+/// The largest deviation of a coordinate, as a fraction of its axis. Without a limit the step size grows on
+/// functions with a weak global structure until the draws are nearly uniform, since bounds are mirrored.
+/// (A departure: the tutorial has no bounds.) A larger initial deviation is kept.
+const MAX_DEVIATION: f64 = 0.3;
 
 /// From this dimension on, an update of the full covariance matrix may take milliseconds.
 const HEAVY_DIMENSION: usize = 30;
@@ -68,6 +76,10 @@ pub(crate) struct CmaEsSearch {
     values: ValueHistory,
     /// Why the previous run ended.
     last_stop: Option<Stop>,
+    /// The best value of earlier runs.
+    record: Option<f64>,
+    /// The model of the objective, if the setting is on and the space suits it.
+    surrogate: Option<Surrogate>,
     #[serde(skip)]
     scratch: Scratch,
 }
@@ -78,11 +90,14 @@ struct Scratch {
     parameters: Parameters,
     /// The factor of each coordinate's deviation; empty in continuous spaces.
     scale: Vec<f64>,
-    distribution: distribution::UpdateBuffers,
+    distribution: UpdateBuffers,
     /// The columns of the generation, sorted by rank.
     order: Vec<usize>,
     /// A buffer for a step.
     step: Vec<f64>,
+    model: Model,
+    /// The values of the model for the columns of a generation that ends by the model, else empty.
+    predicted: Vec<f64>,
 }
 
 impl CmaEsSearch {
@@ -96,6 +111,11 @@ impl CmaEsSearch {
         let settings = settings.resolve(separable, setup.space.dimension())?;
         let schedule = RestartSchedule::new(&settings);
         let distribution = initial_distribution(setup.space, &settings, &schedule, random);
+        let surrogate = settings.uses_surrogate(setup.space).then(|| {
+            let mut surrogate = Surrogate::default();
+            surrogate.begin_generation(schedule.population);
+            surrogate
+        });
         Ok(CmaEsSearch {
             settings,
             first_ids: [0; MAX_LATE_GENERATIONS + 1],
@@ -104,6 +124,8 @@ impl CmaEsSearch {
             generation: Generation::default(),
             values: ValueHistory::default(),
             last_stop: None,
+            record: None,
+            surrogate,
             scratch: Scratch::default(),
         })
     }
@@ -124,7 +146,7 @@ impl CmaEsSearch {
     fn next_column(&mut self, random: &mut Random) -> usize {
         /// Columns drawn at a time after the first lambda.
         const EXTRA_COLUMNS: usize = 8;
-        let CmaEsSearch { distribution, generation, scratch, .. } = self;
+        let CmaEsSearch { distribution, generation, surrogate, scratch, .. } = self;
         if let Some(column) = generation.take_ready() {
             return column;
         }
@@ -133,10 +155,23 @@ impl CmaEsSearch {
         if generation.len() >= 4 * lambda {
             generation.forget_pending(n);
         }
-        let count = if generation.len() < lambda { lambda } else { EXTRA_COLUMNS.min(lambda) };
-        let work = &mut scratch.distribution.work;
+        let is_first = generation.len() < lambda;
+        let count = if is_first { lambda } else { EXTRA_COLUMNS.min(lambda) };
+        let Scratch { model, step, distribution: UpdateBuffers { work, .. }, .. } = scratch;
         let (steps, add_column) = generation.extend(count, n);
         distribution.covariance.sample(random, steps, work, add_column);
+        if is_first && let Some(surrogate) = surrogate {
+            if let Some(minimum) = surrogate.minimum.take() {
+                for ((y, x), mean) in step.iter_mut().zip(minimum).zip(&distribution.mean) {
+                    *y = (x - mean) / distribution.sigma;
+                }
+                let length = distribution.shorten(step, work);
+                generation.replace_last(step, length);
+            }
+            if model.fit(surrogate, distribution) {
+                generation.sort_ready(n, |y| model.value(y, distribution));
+            }
+        }
         generation.take_ready().expect("columns were drawn")
     }
 
@@ -162,41 +197,100 @@ impl CmaEsSearch {
 
     /// Injects a point that was not drawn from the current distribution (Hansen 2011, eqs. (3) and (4)).
     fn inject(&mut self, space: &Space, point: &[f64], rank: Rank, known: bool) {
-        let CmaEsSearch { distribution, generation, scratch, .. } = self;
+        let CmaEsSearch { distribution, generation, surrogate, scratch, .. } = self;
         let Scratch { parameters, scale, distribution: buffers, step, .. } = scratch;
         encoding::encode(space, point, &distribution.mean, step);
         for (i, (y, mean)) in step.iter_mut().zip(&distribution.mean).enumerate() {
             *y = (*y - mean) / (distribution.sigma * scale.get(i).unwrap_or(&1.0));
         }
-        let n = step.len() as f64;
-        let longest = n.sqrt() + 2.0 * n / (n + 2.0);
-        let mut length = distribution.covariance.squared_length(step, &mut buffers.work);
-        if length > longest * longest {
-            let factor = longest / length.sqrt();
-            step.iter_mut().for_each(|y| *y *= factor);
-            length = longest * longest;
-        }
-        // A step that overflowed is replaced by a zero step.
-        if !(length.is_finite() && step.iter().all(|y| y.is_finite())) {
-            step.fill(0.0);
-            length = 0.0;
-        }
+        let length = distribution.shorten(step, &mut buffers.work);
         generation.inject(step, length, rank, known, parameters.lambda / 2);
+        if let (Some(surrogate), Some(value)) = (surrogate, rank.value()) {
+            let Distribution { mean, sigma, .. } = distribution;
+            let point = step.iter().zip(&*mean).map(|(y, mean)| mean + *sigma * y);
+            surrogate.push(point, value, parameters.lambda);
+        }
+    }
+
+    /// Records the outcome of a candidate of this generation.
+    fn tell_column(&mut self, column: usize, rank: Rank) {
+        let CmaEsSearch { distribution, generation, surrogate, scratch, .. } = self;
+        generation.tell(column, rank);
+        if let (Some(surrogate), Some(value)) = (surrogate, rank.value()) {
+            let Distribution { mean, sigma, .. } = distribution;
+            let steps = generation.step(column, mean.len()).iter().zip(&*mean);
+            let point = steps.map(|(y, mean)| mean + *sigma * y);
+            surrogate.push(point, value, scratch.parameters.lambda);
+        }
+    }
+
+    /// Whether the generation is over, when this many candidates are out: lambda outcomes are told, or as
+    /// many as the surrogate requires, and its model is accurate. Then the values of the model are in the scratch space.
+    fn is_generation_over(&mut self, out: usize) -> bool {
+        let CmaEsSearch { distribution, generation, surrogate, scratch, .. } = self;
+        let Scratch { parameters, model, predicted, .. } = scratch;
+        let (lambda, told) = (parameters.lambda, generation.told());
+        if told >= lambda {
+            return true;
+        }
+        let Some(surrogate) = surrogate else { return false };
+        let n = distribution.mean.len();
+        // Shorter generations would be over before the candidates that are out are told, which are
+        // injected for two generations only.
+        if out > 0 && told < 1 + out.div_ceil(2) {
+            return false;
+        }
+        while told >= surrogate.required {
+            // The model has no failures and infeasible points: a generation with any is evaluated in full.
+            let is_usable = generation.len() >= lambda
+                && generation.has_only_values()
+                && model.fit(surrogate, distribution);
+            if is_usable && model.is_accurate(surrogate, distribution, told, lambda) {
+                surrogate.minimum = model.minimum(distribution);
+                let steps = (0..generation.len()).map(|column| generation.step(column, n));
+                predicted.clear();
+                predicted.extend(steps.map(|y| model.value(y, distribution)));
+                return true;
+            }
+            if is_usable {
+                generation.sort_ready(n, |y| model.value(y, distribution));
+            }
+            surrogate.require_more(lambda);
+        }
+        false
     }
 
     /// Updates the distribution after lambda outcomes.
     #[expect(clippy::expect_used, reason = "see the message")]
     fn evolve(&mut self, tools: &mut Tools<'_, ()>) {
-        let CmaEsSearch { settings, distribution, generation, values, schedule, scratch, .. } =
-            self;
-        let Scratch { parameters, scale, distribution: buffers, order, .. } = scratch;
-        generation.rank(order);
+        let CmaEsSearch {
+            settings,
+            distribution,
+            generation,
+            values,
+            schedule,
+            surrogate,
+            record,
+            scratch,
+            ..
+        } = self;
+        let Scratch { parameters, scale, distribution: buffers, order, predicted, .. } = scratch;
+        let best = if predicted.is_empty() {
+            generation.rank(order);
+            generation.column(order[0]).rank()
+        } else {
+            generation.rank_by(predicted, order);
+            order.iter().filter_map(|&column| generation.column(column).rank()).min()
+        };
         // Known points displace the worst ones.
         order.truncate(parameters.lambda);
         let rank_at = |place: usize| {
-            generation.column(order[place]).rank().expect("sorted columns have ranks")
+            let column = order[place];
+            let predicted = || Some(Outcome::from(*predicted.get(column)?).rank());
+            let rank = generation.column(column).rank().or_else(predicted);
+            rank.expect("sorted columns have ranks or predictions")
         };
-        let (best, median) = (rank_at(0), rank_at(parameters.lambda / 2));
+        let (best, median) = (best.unwrap_or(rank_at(0)), rank_at(parameters.lambda / 2));
         let worst = rank_at(parameters.lambda - 1);
         let stop = if best.is_failure() {
             values.push_failed()
@@ -210,14 +304,21 @@ impl CmaEsSearch {
             match distribution.update(parameters, steps, scale, buffers) {
                 Err(NotPositiveDefinite) => Some(Stop::ConditionCov),
                 Ok(()) => {
-                    encoding::confine(tools.space, &mut distribution.mean);
+                    distribution.limit_deviation(MAX_DEVIATION.max(schedule.sigma));
+                    if let Some(surrogate) = surrogate {
+                        buffers.mean_step.clone_from(&distribution.mean);
+                        encoding::confine(tools.space, &mut distribution.mean);
+                        surrogate.shift(n, |i| distribution.mean[i] - buffers.mean_step[i]);
+                    } else {
+                        encoding::confine(tools.space, &mut distribution.mean);
+                    }
                     let shortest = ValueHistory::lengths(parameters, n).1;
                     debug_assert!(
                         distribution.is_sound(n, settings.separable),
                         "a distribution is finite and positive definite"
                     );
                     values.push(best, median, worst, shortest);
-                    values.stop(distribution, parameters, schedule.sigma)
+                    values.stop(distribution, parameters, schedule.sigma, *record)
                 }
             }
         };
@@ -226,6 +327,10 @@ impl CmaEsSearch {
             .or(is_repeating.then_some(Stop::Repeats))
             .or(schedule.is_over().then_some(Stop::BudgetShare));
         generation.clear();
+        predicted.clear();
+        if let Some(surrogate) = surrogate {
+            surrogate.begin_generation(parameters.lambda);
+        }
         match stop {
             Some(stop) => self.restart(stop, tools),
             None => {
@@ -237,6 +342,7 @@ impl CmaEsSearch {
     }
 
     fn restart(&mut self, stop: Stop, tools: &mut Tools<'_, ()>) {
+        self.record = self.record.into_iter().chain(self.values.best()).reduce(f64::min);
         let (space, random) = (tools.space, &mut *tools.random);
         let CmaEsSearch { settings, schedule, distribution, .. } = self;
         let n = space.dimension();
@@ -244,6 +350,10 @@ impl CmaEsSearch {
         *distribution = initial_distribution(space, settings, schedule, random);
         self.scratch.parameters = Parameters::new(n, schedule.population, settings.separable);
         self.values = ValueHistory::default();
+        if let Some(surrogate) = &mut self.surrogate {
+            *surrogate = Surrogate::default();
+            surrogate.begin_generation(self.schedule.population);
+        }
         self.first_ids = [tools.ledger.next_id(); MAX_LATE_GENERATIONS + 1];
         self.last_stop = Some(stop);
         self.update_scale(space);
@@ -306,10 +416,10 @@ impl Search for CmaEsSearch {
             Some(id) => {
                 self.schedule.count();
                 match self.generation.find(id) {
-                    Some(column) => self.generation.tell(column, rank),
+                    Some(column) => self.tell_column(column, rank),
                     None => self.inject(tools.space, &point, rank, false),
                 }
-                if self.generation.told() >= self.scratch.parameters.lambda {
+                if self.is_generation_over(tools.ledger.out()) {
                     self.evolve(tools);
                 }
             }
@@ -329,11 +439,20 @@ impl Search for CmaEsSearch {
             && distribution.is_sound(n, settings.separable)
             && generation.is_sound(n, schedule.population, asked)
             && self.values.is_sound()
+            && self.record.is_none_or(f64::is_finite)
+            && self.surrogate.is_some() == settings.uses_surrogate(space)
+            && self.surrogate.as_ref().is_none_or(|surrogate| {
+                surrogate.is_sound(n, schedule.population, generation.told())
+            })
             && self.first_ids.iter().all(|&first| first <= asked))
     }
 
+    fn restarts(&self) -> u64 {
+        self.schedule.restarts
+    }
+
     fn is_heavy(&self, space: &Space) -> bool {
-        !self.settings.separable && space.dimension() >= HEAVY_DIMENSION
+        self.surrogate.is_some() || !self.settings.separable && space.dimension() >= HEAVY_DIMENSION
     }
 }
 

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     fn settings(restarts: Restarts) -> Resolved {
-        Resolved { population: 10, sigma: 0.2, separable: false, restarts }
+        Resolved { population: 10, sigma: 0.2, separable: false, restarts, surrogate: false }
     }
 
     /// The populations of the first runs, where a run with population p takes `length(p)` evaluations.

@@ -1,7 +1,9 @@
 //! The settings of CMA-ES, and their derived defaults.
 
+use super::surrogate;
 use crate::error::{Result, ensure};
 use crate::optimizers::settings::{choices, settings};
+use crate::space::Space;
 use serde::{Deserialize, Serialize};
 
 settings! {
@@ -15,6 +17,10 @@ settings! {
         /// The population of the next run after a run has converged or stalled: the same (none), doubled
         /// each time (ipop), or alternately large and small (bipop). Default: ipop.
         restarts: Restarts,
+        /// Whether a quadratic model of the objective replaces evaluations where it ranks the candidates well
+        /// (lq-CMA-ES): far fewer evaluations on smooth functions, at a cost of up to milliseconds per
+        /// evaluation. In continuous spaces of up to 100 coordinates. Default: false.
+        surrogate: bool,
     }
 }
 
@@ -28,6 +34,9 @@ settings! {
 /// |---|---|---|---|
 /// | rotated Rastrigin | 20, 12, 2 | 16, 11, 1 | 4, 0, 0 |
 /// | Schwefel | 13, 7, 10 | 10, 8, 3 | 7, 0, 0 |
+///
+/// On the 12 multimodal functions of BBOB (3, 4, 15 to 24) with n = 5, 15 runs each, IPOP reaches 36, 52 and
+/// 62 % of the targets with 1000 n, 3000 n and 10,000 n evaluations, BIPOP 36, 50 and 70 %.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Restarts {
@@ -55,6 +64,7 @@ pub(super) struct Resolved {
     pub(super) sigma: f64,
     pub(super) separable: bool,
     pub(super) restarts: Restarts,
+    pub(super) surrogate: bool,
 }
 
 impl CmaEs {
@@ -66,6 +76,7 @@ impl CmaEs {
             sigma: self.sigma.unwrap_or(0.2),
             separable,
             restarts: self.restarts,
+            surrogate: self.surrogate,
         };
         resolved.check(dimension)?;
         Ok(resolved)
@@ -84,6 +95,11 @@ impl Resolved {
             "initial deviation sigma = {sigma} is not above 0 and at most 1"
         );
         Ok(())
+    }
+
+    /// Whether there is a surrogate: if the setting is on, in continuous spaces that are not too large.
+    pub(super) fn uses_surrogate(&self, space: &Space) -> bool {
+        self.surrogate && space.is_continuous() && space.dimension() <= surrogate::MAX_DIMENSION
     }
 
     /// The largest population in this dimension.

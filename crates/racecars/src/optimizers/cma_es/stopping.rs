@@ -28,6 +28,9 @@ pub(super) enum Stop {
     NoEffectCoord,
     /// The best and the median values of recent generations are not below those of earlier ones.
     Stagnation,
+    /// The run converges to a value that is worse than the best of earlier runs. (Not in the tutorial: most
+    /// of the evaluations of a run are for the last digits of its optimum.)
+    Inferior,
     /// All evaluations failed for [`MAX_FAILED_GENERATIONS`] generations.
     Failures,
     /// In a space with discrete coordinates: most drawn points were seen before.
@@ -58,6 +61,10 @@ struct GenerationValues {
 
 /// A run ends after this many consecutive generations in which all evaluations failed.
 const MAX_FAILED_GENERATIONS: u32 = 10;
+
+/// A run ends if it improves within 10 + 30 n / lambda generations by less than this share of the distance
+/// to the best value of earlier runs.
+const INFERIOR_SHARE: f64 = 0.1;
 
 /// The largest number of generations considered for stagnation.
 const MAX_STAGNATION_WINDOW: usize = 20_000;
@@ -91,12 +98,14 @@ impl ValueHistory {
         (10 + adapting, 120 + adapting)
     }
 
-    /// The criterion that ends the run, if any. `sigma` is its initial step size.
+    /// The criterion that ends the run, if any. `sigma` is its initial step size, `record` the best value of
+    /// earlier runs.
     pub(super) fn stop(
         &self,
         distribution: &Distribution,
         parameters: &Parameters,
         sigma: f64,
+        record: Option<f64>,
     ) -> Option<Stop> {
         let n = distribution.mean.len();
         let (flat, stagnant) = ValueHistory::lengths(parameters, n);
@@ -112,6 +121,9 @@ impl ValueHistory {
         }
         if self.is_flat(flat) {
             return Some(Stop::TolFun);
+        }
+        if record.is_some_and(|record| self.is_inferior(record, flat)) {
+            return Some(Stop::Inferior);
         }
         let Distribution { mean, covariance, generation, .. } = distribution;
         let has_no_effect = |i: usize| mean[i] + 0.2 * distribution.deviation(i) == mean[i];
@@ -130,6 +142,23 @@ impl ValueHistory {
             return Some(Stop::Stagnation);
         }
         None
+    }
+
+    /// The best value of the run.
+    pub(super) fn best(&self) -> Option<f64> {
+        self.values.iter().map(|values| values.best).reduce(f64::min)
+    }
+
+    /// Whether the values of the latest generations differ by a small share of what is missing to the best
+    /// value of earlier runs.
+    fn is_inferior(&self, record: f64, length: usize) -> bool {
+        if self.values.len() < length {
+            return false;
+        }
+        let recent = || self.values.iter().rev().take(length);
+        let least = recent().map(|values| values.best).fold(f64::INFINITY, f64::min);
+        let greatest = recent().map(|values| values.median).fold(f64::NEG_INFINITY, f64::max);
+        greatest - least < INFERIOR_SHARE * (least - record)
     }
 
     /// TolFun is 10^-12 in the tutorial. Here it is the maximum of 10^-14 times the value, which is near
@@ -207,7 +236,7 @@ mod tests {
     }
 
     fn stop(history: &ValueHistory, distribution: &Distribution) -> Option<Stop> {
-        history.stop(distribution, &parameters(), 0.2)
+        history.stop(distribution, &parameters(), 0.2, None)
     }
 
     #[test]
@@ -223,7 +252,7 @@ mod tests {
         assert_eq!(stop(&history, &distribution(1e5)), Some(Stop::TolXUp));
         let history = ValueHistory::default();
         let narrow = distribution(1e-16);
-        assert_eq!(history.stop(&narrow, &parameters(), 1e-6), Some(Stop::NoEffectCoord));
+        assert_eq!(history.stop(&narrow, &parameters(), 1e-6, None), Some(Stop::NoEffectCoord));
     }
 
     #[test]
@@ -237,6 +266,17 @@ mod tests {
         assert_eq!(stop(&flat, &distribution(0.2)), Some(Stop::TolFun));
         let stagnant = history((0..200).map(|i| f64::from(i % 7)));
         assert_eq!(stop(&stagnant, &distribution(0.2)), Some(Stop::Stagnation));
+    }
+
+    #[test]
+    fn a_run_that_converges_to_a_worse_value_than_earlier_ones_ends() {
+        let converging = history((0..100).map(|i| 7.0 + 0.5f64.powi(i)));
+        let stop = |record| converging.stop(&distribution(0.2), &parameters(), 0.2, record);
+        assert_eq!(stop(None), None);
+        // The medians are larger by 1.
+        assert_eq!(stop(Some(-4.0)), Some(Stop::Inferior));
+        assert_eq!(stop(Some(-2.0)), None);
+        assert_eq!(stop(Some(8.0)), None);
     }
 
     #[test]

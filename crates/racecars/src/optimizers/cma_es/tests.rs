@@ -191,6 +191,70 @@ fn a_restored_run_continues_bit_for_bit() {
     }
 }
 
+/// A rotated ellipsoid with a condition number of 100.
+fn ellipsoid(x: &[f64]) -> f64 {
+    let pairs = x.iter().zip(x.iter().cycle().skip(1));
+    1.0 + pairs.map(|(a, b)| (a + b - 0.4).powi(2) + 0.01 * (a - b).powi(2)).sum::<f64>()
+}
+
+#[test]
+fn a_surrogate_replaces_most_evaluations_on_a_quadratic_function() {
+    let space = Space::cube(5, -10.0, 10.0).unwrap();
+    let evaluations = |surrogate: bool| {
+        let mut cma = cma(&space, CmaEs::default().surrogate(surrogate), 1);
+        let mut count = 0;
+        while run(&mut cma, 1, ellipsoid) > 1.0 + 1e-8 {
+            count += 1;
+        }
+        count
+    };
+    let (with, without) = (evaluations(true), evaluations(false));
+    assert!(3 * with < without, "{with} {without}");
+}
+
+#[test]
+fn a_surrogate_is_saved_to_the_bit_with_many_candidates_pending() {
+    let space = Space::cube(4, -10.0, 10.0).unwrap();
+    let straight = cma(&space, CmaEs::default().surrogate(true), 3);
+    let broken = cma(&space, CmaEs::default().surrogate(true), 3);
+    let mut runs: [Box<dyn Optimizer>; 2] = [Box::new(straight), Box::new(broken)];
+    let (mut out, mut random) = (Vec::new(), Random::new(5));
+    for step in 0..1500 {
+        if step % 7 == 0 {
+            runs[1] = load(&runs[1].save()).unwrap();
+        }
+        let [candidate, other] = runs.each_mut().map(|run| run.ask().unwrap());
+        assert_eq!(candidate, other);
+        out.push(candidate);
+        while out.len() > 12 {
+            let candidate = out.swap_remove(random.index(out.len()));
+            let outcome = match random.index(20) {
+                0 => Outcome::failed("late"),
+                1 => Outcome::infeasible(1.0),
+                _ => Outcome::from(ellipsoid(candidate.point())),
+            };
+            runs.iter_mut().for_each(|run| run.tell(candidate.clone(), outcome.clone()).unwrap());
+        }
+    }
+    assert_eq!(runs[0].save(), runs[1].save());
+    assert!(runs[0].best().unwrap().rank.value().unwrap() < 1.0 + 1e-6);
+}
+
+#[test]
+fn the_deviation_is_limited_on_a_function_without_structure() {
+    let space = Space::cube(5, -10.0, 10.0).unwrap();
+    let rugged = |x: &[f64]| x.iter().map(|x| (1000.0 * x).sin()).sum::<f64>();
+    for (settings, limit) in [(CmaEs::default(), MAX_DEVIATION), (CmaEs::default().sigma(0.5), 0.5)]
+    {
+        let mut cma = cma(&space, settings, 1);
+        for _ in 0..200 {
+            run(&mut cma, 8, rugged);
+            let distribution = &cma.search().distribution;
+            assert!((0..5).all(|i| distribution.deviation(i) < 1.000_001 * limit));
+        }
+    }
+}
+
 #[test]
 fn invalid_states_are_refused() {
     let space = Space::cube(3, -1.0, 1.0).unwrap();

@@ -11,7 +11,7 @@
 //!
 //! Departures, to fit ask and tell: a generation is one round of asking, not of telling, so that it does
 //! not wait for lost candidates. L-SHADE also replaces targets immediately, where the paper waits for the
-//! end of the generation. For small budgets the population is smaller: see the setting `population` of
+//! end of the generation, and restarts when it has converged: see `run`. For small budgets the population is smaller: see the setting `population` of
 //! [`DifferentialEvolution`].
 //!
 //! A trial costs one pass over its coordinates. It is written to the candidate's buffer, which moves into
@@ -19,6 +19,7 @@
 
 mod design;
 mod population;
+mod run;
 mod settings;
 mod success_history;
 mod trial;
@@ -34,6 +35,7 @@ use crate::random::Random;
 use crate::sample::Sample;
 use crate::space::Space;
 use population::Population;
+use run::Run;
 use serde::{Deserialize, Serialize};
 use settings::Resolved;
 use success_history::SuccessHistory;
@@ -51,6 +53,7 @@ pub(crate) struct DeSearch {
     /// The number of initial points asked.
     designed: usize,
     population: Population,
+    run: Run,
     /// F of the current generation, for best/1 and rand/1.
     weight: f64,
     /// The success history of L-SHADE.
@@ -84,7 +87,7 @@ impl DeSearch {
         random: &mut Random,
     ) -> Result<Self> {
         let settings = settings.resolve(strategy, setup.space.dimension(), setup.budget)?;
-        Ok(DeSearch::new(settings, random))
+        Ok(DeSearch::new(settings, setup.space, random))
     }
 
     /// L-SHADE.
@@ -94,11 +97,12 @@ impl DeSearch {
         random: &mut Random,
     ) -> Result<Self> {
         let settings = settings.resolve(setup.space.dimension(), setup.budget)?;
-        Ok(DeSearch::new(settings, random))
+        Ok(DeSearch::new(settings, setup.space, random))
     }
 
-    fn new(settings: Resolved, random: &mut Random) -> Self {
+    fn new(settings: Resolved, space: &Space, random: &mut Random) -> Self {
         DeSearch {
+            run: Run::new(&settings, space.dimension()),
             design_seed: random.bits(),
             designed: 0,
             population: Population::default(),
@@ -114,9 +118,9 @@ impl DeSearch {
         &mut self,
         tools: &mut Tools<'_, TrialParameters>,
     ) -> Option<Proposal<TrialParameters>> {
-        let DeSearch { settings, design_seed, designed, design, .. } = self;
+        let DeSearch { run, design_seed, designed, design, .. } = self;
         let design = design.get_or_insert_with(|| {
-            let count = settings.population;
+            let count = run.population;
             let mut points = design::latin_hypercube(tools.space, count, *design_seed);
             points.truncate(count - *designed);
             points
@@ -127,15 +131,27 @@ impl DeSearch {
         Some(Proposal { point, key, mark: TrialParameters::UNTARGETED })
     }
 
+    /// Starts the next run, if this one is over.
+    fn restart_if_over(&mut self, tools: &mut Tools<'_, TrialParameters>) {
+        let (told, next_id) = (tools.ledger.told(), tools.ledger.next_id());
+        let DeSearch { settings, population, run, .. } = self;
+        if !run.restart(settings, population, tools.space, told, next_id) {
+            return;
+        }
+        tools.ledger.marks_mut().for_each(|trial| trial.target = None);
+        (self.design_seed, self.designed, self.design) = (tools.random.bits(), 0, None);
+        self.history = Some(SuccessHistory::new());
+    }
+
     /// The next target. After the last member of a round, a new generation begins.
     fn next_target(&mut self, tools: &mut Tools<'_, TrialParameters>) -> usize {
-        let DeSearch { settings, population, weight, history, .. } = self;
+        let DeSearch { settings, population, run, weight, history, .. } = self;
         if let Some(target) = population.next_target() {
             return target;
         }
         if let Some(history) = history {
             history.learn();
-            population.shrink(settings.population_after(tools.ledger.told()), |places| {
+            population.shrink(run.population_after(tools.ledger.told()), |places| {
                 for trial in tools.ledger.marks_mut() {
                     trial.target = trial.target.and_then(|target| places[target as usize]);
                 }
@@ -267,7 +283,10 @@ impl Search for DeSearch {
         &mut self,
         tools: &mut Tools<'_, TrialParameters>,
     ) -> Option<Proposal<TrialParameters>> {
-        if self.designed < self.settings.population {
+        if self.designed >= self.run.population && self.population.is_round_over() {
+            self.restart_if_over(tools);
+        }
+        if self.designed < self.run.population {
             return self.propose_designed(tools);
         }
         self.design = None;
@@ -287,12 +306,16 @@ impl Search for DeSearch {
         tools: &mut Tools<'_, TrialParameters>,
     ) -> Result<Option<Box<[f64]>>> {
         let Evaluated { sample, asked, .. } = evaluated;
+        // A candidate of an earlier run would draw this one back to where that run converged.
+        if asked.as_ref().is_some_and(|asked| asked.id < self.run.first_id) {
+            return Ok(self.run.keep(sample));
+        }
         let trial = asked.map(|asked| asked.mark);
         let targeted = trial.and_then(|trial| Some((trial, trial.target? as usize)));
         Ok(match targeted {
             Some((trial, target)) => self.compete(sample, trial, target, tools.random),
             None => {
-                let capacity = self.settings.population_after(tools.ledger.told());
+                let capacity = self.run.population_after(tools.ledger.told());
                 self.population.join(sample, capacity).map(|sample| sample.point)
             }
         })
@@ -310,18 +333,24 @@ impl Search for DeSearch {
                 && (0.0..=2.0).contains(&trial.weight)
                 && (0.0..=1.0).contains(&trial.crossover)
         };
-        Ok(population.is_sound(settings.population)
+        Ok(self.run.is_sound(settings, space, ledger.next_id())
+            && population.is_sound(self.run.population)
             && population.members().iter().all(|member| member.is_sound(space))
-            && self.designed <= settings.population
+            && self.designed <= self.run.population
             && (low..=high).contains(weight)
             && history.is_some() == (settings.strategy == Strategy::LShade)
-            && history.as_ref().is_none_or(|history| history.is_sound(settings.population))
+            && history.as_ref().is_none_or(|history| history.is_sound(self.run.population))
             && ledger.marks().all(is_trial_sound))
     }
 
     fn best(&self) -> Option<Best<'_>> {
-        let best = self.population.best()?;
+        let found = self.population.best().into_iter().chain(&self.run.record);
+        let best = found.min_by_key(|sample| sample.rank)?;
         Some(Best::single(&best.point, best.rank))
+    }
+
+    fn restarts(&self) -> u64 {
+        self.run.restarts
     }
 }
 
@@ -502,6 +531,30 @@ mod tests {
         let members = run.search().population.len();
         assert!(members <= 6, "{members}");
         assert!(run.best().unwrap().rank.value().unwrap() < 0.1);
+    }
+
+    #[test]
+    fn l_shade_restarts_when_it_has_converged_and_keeps_the_best() {
+        let space = Space::cube(2, -5.0, 5.0).unwrap();
+        for budget in [Some(20_000), None] {
+            let mut run = Algorithm::l_shade().optimizer(&space, budget, 1).unwrap();
+            let mut late = Vec::new();
+            for step in 0..20_000 {
+                let candidate = run.ask().unwrap();
+                if step % 50 == 0 {
+                    late.push(candidate);
+                    continue;
+                }
+                let value = 1.0 + sphere(candidate.point()).value().unwrap();
+                run.tell(candidate, Outcome::from(value)).unwrap();
+            }
+            assert!(run.restarts() > 0, "{budget:?}");
+            assert!(run.best().unwrap().rank.value().unwrap() < 1.0 + 1e-12);
+            // Also candidates of earlier runs can be the best.
+            run.tell(late.swap_remove(0), Outcome::from(0.5)).unwrap();
+            assert_eq!(run.best().unwrap().rank.value(), Some(0.5));
+            assert_eq!(load(&run.save()).unwrap().restarts(), run.restarts());
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::settings::MIN_MEMBERS;
 use crate::random::Random;
 use crate::sample::Sample;
+use crate::space::{Interval, Space};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -39,6 +40,41 @@ impl Population {
     /// The best member; `None` if all failed.
     pub(super) fn best(&self) -> Option<&Sample> {
         self.members.get(self.best).filter(|sample| !sample.rank.is_failure())
+    }
+
+    /// The best member; `None` if all failed.
+    pub(super) fn into_best(mut self) -> Option<Sample> {
+        self.best()?;
+        Some(self.members.swap_remove(self.best))
+    }
+
+    /// Whether the next target is the first of a new round.
+    pub(super) fn is_round_over(&self) -> bool {
+        self.turn >= self.round || self.turn >= self.members.len()
+    }
+
+    /// Whether the members are equal up to rounding: their points, or their values at points nearby, since
+    /// selection does not contract a population whose values are equal.
+    pub(super) fn has_converged(&self, space: &Space) -> bool {
+        const POINT_TOLERANCE: f64 = 1e-13;
+        const NEARBY: f64 = 1e-6;
+        const VALUE_TOLERANCE: f64 = 1e-14;
+        let Some(best) = self.best().filter(|_| self.is_ready()) else { return false };
+        let are_within = |tolerance: f64| {
+            space.axes().all(|(range, axis)| {
+                let Interval { low, high } = axis.extent();
+                let is_near = |i: usize, member: &Sample| {
+                    (member.point[i] - best.point[i]).abs() <= tolerance * (high - low)
+                };
+                range.into_iter().all(|i| self.members.iter().all(|member| is_near(i, member)))
+            })
+        };
+        let has_equal_value = |member: &Sample| {
+            let values = member.rank.value().zip(best.rank.value());
+            values.is_some_and(|(a, b)| a - b <= VALUE_TOLERANCE * b.abs())
+        };
+        are_within(NEARBY)
+            && (are_within(POINT_TOLERANCE) || self.members.iter().all(has_equal_value))
     }
 
     /// The next target; `None` at the end of the round.

@@ -24,8 +24,10 @@ settings! {
     /// Settings of L-SHADE. Settings that are not given are derived.
     #[derive(Copy)]
     pub struct LShade {
-        /// N: the initial population size. Default: 18 n, or T / 100 if the budget T is less than 100
-        /// generations of 18 n; at least 10, and at most 128 MB of coordinates, including the archive.
+        /// N: the initial population size of a run. Default: 18 n, or T / 100 if the evaluations T planned
+        /// for the run are less than 100 generations of 18 n; at least 10, and at most 128 MB of
+        /// coordinates, including the archive. Without a budget, runs of 1000 n, 2000 n, 4000 n, ... follow
+        /// each other.
         population: Option<usize>,
     }
 }
@@ -38,7 +40,7 @@ pub(crate) enum Strategy {
     /// rand/1/bin: a difference of two members is added to a third.
     Random,
     /// L-SHADE: current-to-pbest/1 with an archive, weights and crossover rates learned from
-    /// success, and a population that shrinks over the budget, if there is one.
+    /// success, and a population that shrinks over each run.
     LShade,
 }
 
@@ -47,11 +49,13 @@ pub(crate) enum Strategy {
 pub(super) struct Resolved {
     pub(super) strategy: Strategy,
     pub(super) population: usize,
+    /// Whether the population of an L-SHADE run is derived from the evaluations planned for it.
+    pub(super) is_population_derived: bool,
     /// Not used by L-SHADE, which draws F for each trial.
     pub(super) weight: (f64, f64),
     /// Not used by L-SHADE, which draws CR for each trial.
     pub(super) crossover: f64,
-    /// The evaluations over which an L-SHADE population shrinks.
+    /// The evaluations planned.
     pub(super) budget: Option<u64>,
 }
 
@@ -73,6 +77,7 @@ impl DifferentialEvolution {
         let resolved = Resolved {
             strategy,
             population: self.population.unwrap_or_else(default_population),
+            is_population_derived: false,
             weight: self.weight.unwrap_or((0.5, 1.0)),
             crossover: self.crossover.unwrap_or(0.7),
             budget,
@@ -87,7 +92,8 @@ impl LShade {
         let default_population = || default_population(18, 1.0 + ARCHIVE_RATE, dimension, budget);
         let population = self.population.unwrap_or_else(default_population);
         let settings = DifferentialEvolution::default().population(population);
-        settings.resolve(Strategy::LShade, dimension, budget)
+        let resolved = settings.resolve(Strategy::LShade, dimension, budget)?;
+        Ok(Resolved { is_population_derived: self.population.is_none(), ..resolved })
     }
 }
 
@@ -136,15 +142,13 @@ impl Resolved {
         Ok(())
     }
 
-    /// The population size after `told` evaluations: L-SHADE's linear population size reduction (equation
-    /// 10 of the paper). Always N without a budget and for the other strategies.
-    pub(super) fn population_after(&self, told: u64) -> usize {
-        let (Strategy::LShade, Some(budget)) = (self.strategy, self.budget) else {
-            return self.population;
-        };
-        let share = (told as f64 / budget.max(1) as f64).min(1.0);
-        let (first, last) = (self.population as f64, MIN_MEMBERS as f64);
-        (first + share * (last - first)).round() as usize
+    /// The population of a run that is planned for `horizon` evaluations.
+    pub(super) fn population_for(&self, dimension: usize, horizon: Option<u64>) -> usize {
+        if self.is_population_derived {
+            default_population(18, 1.0 + ARCHIVE_RATE, dimension, horizon)
+        } else {
+            self.population
+        }
     }
 }
 
@@ -164,15 +168,6 @@ mod tests {
         assert_eq!(de(10, Some(50)), 10);
         assert_eq!(de(100_000, None), 167, "128 MB");
         assert_eq!(LShade::default().resolve(10, None).unwrap().population, 180);
-    }
-
-    #[test]
-    fn l_shade_shrinks_to_four_members_over_the_budget() {
-        let settings = LShade::default();
-        let planned = settings.resolve(10, Some(100_000)).unwrap();
-        let sizes = [0, 50_000, 100_000, 200_000].map(|told| planned.population_after(told));
-        assert_eq!(sizes, [180, 92, 4, 4]);
-        assert_eq!(settings.resolve(10, None).unwrap().population_after(1 << 40), 180);
     }
 
     #[test]

@@ -8,9 +8,15 @@
 //! - **RACE-CARS** (Algorithm 4): SRACOS, and with probability rho at each step shrink the region
 //!   that points are sampled from around the best point.
 //!
+//! While several candidates are out, the best point may change between an ask and its tell. A candidate is
+//! judged by the best point that it was made from, and if it was better in one coordinate, that change is
+//! merged into the best of the time ([`merge`]). With one candidate out neither makes a difference. The
+//! paper has one candidate out.
+//!
 //! A step costs one copy of a point and a few random numbers: points move into and out of the training set
 //! without being copied, and the buffer of a told point is reused for the next proposal.
 
+mod merge;
 mod schedule;
 mod settings;
 mod training_set;
@@ -26,6 +32,7 @@ use crate::outcome::Rank;
 use crate::random::Random;
 use crate::sample::Sample;
 use crate::space::{Interval, SearchRegion, Space};
+use merge::{Merge, Move};
 use schedule::{AdaptiveRegion, RegionSchedule};
 use serde::{Deserialize, Serialize};
 use settings::Resolved;
@@ -42,6 +49,11 @@ pub struct RacosSearch {
     /// RACOS: the told points of the current batch, which enter the training set together.
     batch: Vec<Sample>,
     schedule: RegionSchedule,
+    /// The best of earlier runs.
+    record: Option<Sample>,
+    /// The id of the first candidate of this run.
+    first_id: u64,
+    merge: Merge,
     #[serde(skip)]
     classifier: Classifier,
 }
@@ -119,6 +131,9 @@ impl RacosSearch {
             training: TrainingSet::new(settings.training_size, settings.positive_size),
             batch: Vec::new(),
             schedule,
+            record: None,
+            first_id: 0,
+            merge: Merge::default(),
             settings,
             classifier: Classifier::default(),
         })
@@ -130,32 +145,70 @@ impl RacosSearch {
         self.schedule.region(&best.point)
     }
 
-    /// Writes a sample from a learned box within the region to `point`.
-    fn exploit(&mut self, tools: &mut Tools<'_, ()>, point: &mut [f64]) -> Option<u64> {
+    /// Writes a sample from a learned box within the region to `point`. Also returns the only coordinate
+    /// that is known to differ from x+, with the value there.
+    #[inline]
+    fn exploit(
+        &mut self,
+        tools: &mut Tools<'_, Move>,
+        point: &mut [f64],
+    ) -> Option<(u64, Option<(u32, f64)>)> {
         /// In spaces where points can repeat: attempts to find an unseen point within the region, then as
         /// many attempts in the whole space.
         const MAX_TRIES: usize = 8;
         let RacosSearch { settings, training, schedule, classifier, .. } = self;
-        let mut learn = |tools: &mut Tools<'_, ()>, attempt: usize, point: &mut [f64]| {
-            let (space, random) = (tools.space, &mut *tools.random);
+        let (space, random, ledger) = (tools.space, &mut *tools.random, &*tools.ledger);
+        let can_repeat = settings.repeats || !space.can_repeat();
+        for attempt in 0..2 * MAX_TRIES {
             let examples = training.draw(space, random);
+            let positive = examples.positive;
             let is_inside = attempt < MAX_TRIES && !schedule.leaves_region(random);
             let first = schedule.next_coordinate(space.dimension(), random);
             let extra = schedule.extra_coordinates(space.dimension(), random);
             let count = (settings.uncertain + extra).min(space.dimension());
-            let uncertain = Uncertain { first, count };
             let best = training.best().filter(|_| is_inside);
             let region = best.and_then(|best| schedule.region(&best.point));
-            classifier.draw(examples, region, uncertain, random, point)
-        };
-        if settings.repeats || !tools.space.can_repeat() {
-            return Some(learn(tools, 0, point));
+            let uncertain = Uncertain { first, count, must_change: !can_repeat };
+            let is_seen = |key| !can_repeat && (key == positive.key || ledger.has_seen(key));
+            if let Some(key) = classifier.draw(examples, region, uncertain, random, is_seen) {
+                classifier.write(&positive.point, point);
+                // In discrete spaces another coordinate may have been redrawn.
+                let changed = first.filter(|&i| count == 1 && point[i] != positive.point[i]);
+                return Some((key, changed.map(|i| (i as u32, positive.point[i]))));
+            }
         }
-        tools.unseen(2 * MAX_TRIES, point, learn)
+        tools.draw(point).map(|key| (key, None))
+    }
+
+    /// Writes the merged point to `point`, if there is one to be proposed that was not seen before.
+    #[inline]
+    fn merged(&mut self, tools: &Tools<'_, Move>, point: &mut [f64]) -> Option<u64> {
+        point.copy_from_slice(self.merge.take_due()?);
+        let key = tools.space.key(point);
+        (self.settings.repeats || !tools.ledger.has_seen(key)).then_some(key)
+    }
+
+    /// Learns from the outcome of a candidate how wide the region is to be, and what to merge.
+    #[inline]
+    fn judge(&mut self, sample: &Sample, mark: Move, tools: &mut Tools<'_, Move>) {
+        let Some(best) = self.training.best() else { return };
+        let is_better = match mark {
+            Move::From { best, .. } => sample.rank < best,
+            Move::Start => sample.rank < best.rank,
+            Move::Merged => {
+                self.merge.learn(sample.rank < best.rank);
+                return;
+            }
+        };
+        self.schedule.learn(is_better, tools.space.dimension());
+        if let (Move::From { best: rank, changed: Some((index, old)) }, true) = (mark, is_better) {
+            let has_moved = best.rank != rank;
+            self.merge.add(best, has_moved, index as usize, old, sample);
+        }
     }
 
     /// Writes a uniform sample of the whole space to `point`.
-    fn explore(&mut self, tools: &mut Tools<'_, ()>, point: &mut [f64]) -> Option<u64> {
+    fn explore(&mut self, tools: &mut Tools<'_, Move>, point: &mut [f64]) -> Option<u64> {
         if self.settings.repeats {
             tools.space.draw(tools.random, point);
             return Some(tools.space.key(point));
@@ -163,53 +216,85 @@ impl RacosSearch {
         tools.draw(point)
     }
 
-    /// Inserts a sample into the training set. Returns the buffer of the sample that drops out.
-    fn insert(&mut self, sample: Sample, tools: &mut Tools<'_, ()>) -> Option<Box<[f64]>> {
+    /// Starts a run with a new training set. The best point is kept apart, so that the search does not
+    /// return to it.
+    #[cold]
+    fn restart(&mut self, first_id: u64) {
+        self.first_id = first_id;
+        self.merge = Merge::default();
+        let training = TrainingSet::new(self.settings.training_size, self.settings.positive_size);
+        let old = std::mem::replace(&mut self.training, training);
+        if let Some(best) = old.into_best() {
+            self.keep_record(best);
+        }
+    }
+
+    /// Keeps the better of a sample and the best of earlier runs. Returns the buffer of the other.
+    fn keep_record(&mut self, sample: Sample) -> Option<Box<[f64]>> {
+        match &self.record {
+            Some(record) if !sample.rank.beats(record.rank) => Some(sample.point),
+            _ if sample.rank.is_failure() => Some(sample.point),
+            _ => self.record.replace(sample).map(|old| old.point),
+        }
+    }
+
+    /// Inserts a sample into the training set. Returns the point that drops out.
+    fn insert(&mut self, sample: Sample, tools: &mut Tools<'_, Move>) -> Option<Box<[f64]>> {
         // RACOS keeps the best r of all points, which is the same as replacing the worst.
         let replacing = match self.variant {
             Variant::Racos => Replacing::Worst,
             _ => self.settings.replacing,
         };
-        let dropped = self.training.insert(sample, replacing, tools.space, tools.random);
-        dropped.map(|sample| sample.point)
+        self.training.insert(sample, replacing, tools.space, tools.random)
     }
 }
 
 impl Search for RacosSearch {
-    type Mark = ();
+    type Mark = Move;
 
     const KEEPS_BEST: bool = true;
 
     #[inline]
-    fn propose(&mut self, tools: &mut Tools<'_, ()>) -> Option<Proposal<()>> {
+    fn propose(&mut self, tools: &mut Tools<'_, Move>) -> Option<Proposal<Move>> {
+        if self.schedule.restart(tools.ledger.told(), tools.space.dimension()) {
+            self.restart(tools.ledger.next_id());
+        }
         let mut point = tools.buffer();
         // Until r outcomes are known, proposals are uniform draws, since asking never waits.
-        let key = match self.training.best() {
-            Some(best) if self.training.is_ready() => {
-                self.schedule.step(&best.point, tools.ledger.told(), tools.random);
-                let default = self.settings.exploitation;
-                if tools.random.chance(self.schedule.exploitation(default, tools.space)) {
-                    self.exploit(tools, &mut point)
-                } else {
-                    self.explore(tools, &mut point)
-                }
-            }
-            _ => self.explore(tools, &mut point),
-        }?;
-        Some(Proposal { point, key, mark: () })
+        let Some(best) = self.training.best().filter(|_| self.training.is_ready()) else {
+            let key = self.explore(tools, &mut point)?;
+            return Some(Proposal { point, key, mark: Move::Start });
+        };
+        let rank = best.rank;
+        let asked = tools.ledger.told() + tools.ledger.pending() as u64;
+        self.schedule.step(&best.point, asked, tools.random);
+        if let Some(key) = self.merged(tools, &mut point) {
+            return Some(Proposal { point, key, mark: Move::Merged });
+        }
+        let default = self.settings.exploitation;
+        let (key, changed) =
+            if tools.random.chance(self.schedule.exploitation(default, tools.space)) {
+                self.exploit(tools, &mut point)?
+            } else {
+                (self.explore(tools, &mut point)?, None)
+            };
+        Some(Proposal { point, key, mark: Move::From { best: rank, changed } })
     }
 
     #[inline]
     fn learn(
         &mut self,
-        evaluated: Evaluated<()>,
-        tools: &mut Tools<'_, ()>,
+        evaluated: Evaluated<Move>,
+        tools: &mut Tools<'_, Move>,
     ) -> Result<Option<Box<[f64]>>> {
         let Evaluated { sample, asked, .. } = evaluated;
+        // A candidate of an earlier run would draw this one back to where that run converged.
+        if asked.as_ref().is_some_and(|asked| asked.id < self.first_id) {
+            return Ok(self.keep_record(sample));
+        }
         // Points that were not asked say nothing about the region.
-        if asked.is_some() && self.training.is_ready() {
-            let is_better = self.training.best().is_none_or(|best| sample.rank < best.rank);
-            self.schedule.learn(is_better, tools.space.dimension());
+        if let (Some(asked), true) = (asked, self.training.is_ready()) {
+            self.judge(&sample, asked.mark, tools);
         }
         if self.variant != Variant::Racos || !self.training.is_ready() {
             return Ok(self.insert(sample, tools));
@@ -227,21 +312,25 @@ impl Search for RacosSearch {
         Ok(None)
     }
 
-    fn is_sound(&self, space: &Space, _: &Ledger<()>) -> Result<bool> {
-        let RacosSearch { settings, training, batch, schedule, .. } = self;
+    fn is_sound(&self, space: &Space, ledger: &Ledger<Move>) -> Result<bool> {
+        let RacosSearch { settings, training, batch, schedule, merge, .. } = self;
         settings.check(space.dimension())?;
         Ok(training.is_sound(settings.training_size, settings.positive_size)
             && schedule.is_sound(space)
+            && merge.is_sound(space)
+            && self.first_id <= ledger.next_id()
+            && self
+                .record
+                .as_ref()
+                .is_none_or(|record| record.is_sound(space) && !record.rank.is_failure())
+            && ledger.marks().all(|mark| mark.is_sound(space.dimension()))
             && training.samples().chain(batch).all(|sample| sample.is_sound(space)))
     }
 
     fn best(&self) -> Option<Best<'_>> {
-        if self.batch.is_empty() {
-            let best = self.training.best()?;
-            return Some(Best::single(&best.point, best.rank));
-        }
         let told = self.batch.iter().filter(|sample| !sample.rank.is_failure());
-        let best = told.chain(self.training.best()).min_by_key(|sample| sample.rank)?;
+        let earlier = self.training.best().into_iter().chain(&self.record);
+        let best = told.chain(earlier).min_by_key(|sample| sample.rank)?;
         Some(Best::single(&best.point, best.rank))
     }
 
@@ -254,8 +343,16 @@ impl Search for RacosSearch {
         Some(ShrunkRegion { center: region.center(), share: region.fraction() })
     }
 
-    fn revise(&mut self, point: &[f64], rank: Rank) {
-        self.training.revise_best(point, rank);
+    fn restarts(&self) -> u64 {
+        self.schedule.restarts()
+    }
+
+    fn revise(&mut self, point: &[f64], _: Rank, mean: Rank) {
+        self.training.revise_best(point, mean);
+        let record = self.record.as_mut().filter(|record| *record.point == *point);
+        if let Some(record) = record.filter(|_| !mean.is_failure()) {
+            record.rank = mean;
+        }
     }
 }
 
@@ -287,6 +384,59 @@ mod tests {
             }
             let mean = f64::from(draws) / f64::from(steps);
             assert!((expected - 0.5..expected + 1.0).contains(&mean), "{mean}");
+        }
+    }
+
+    fn sphere(point: &[f64]) -> f64 {
+        point.iter().map(|x| x * x).sum()
+    }
+
+    /// The coordinates in which two points differ.
+    fn differences(a: &[f64], b: &[f64]) -> Vec<usize> {
+        (0..a.len()).filter(|&i| a[i] != b[i]).collect()
+    }
+
+    #[test]
+    fn improvements_that_were_out_together_are_merged() {
+        let space = Space::cube(10, -10.0, 10.0).unwrap();
+        let mut optimizer = RaceCars::default().optimizer(&space, Some(1000), 1).unwrap();
+        for _ in 0..100 {
+            let candidate = optimizer.ask().unwrap();
+            let value = sphere(candidate.point());
+            optimizer.tell(candidate, Outcome::from(value)).unwrap();
+        }
+        let (base, value) = {
+            let best = optimizer.best().unwrap();
+            (best.point.to_vec(), best.rank.value().unwrap())
+        };
+        let asked: Vec<_> = (0..3).map(|_| optimizer.ask().unwrap()).collect();
+        let points: Vec<Vec<f64>> = asked.iter().map(|c| c.point().to_vec()).collect();
+        let changed: Vec<usize> = points.iter().flat_map(|p| differences(p, &base)).collect();
+        assert_eq!(changed.len(), 3, "each differs from the best in a coordinate of its own");
+        for (place, candidate) in asked.into_iter().enumerate() {
+            // The second is no improvement.
+            let outcome = Outcome::from(value + [-2.0, 1.0, -1.0][place]);
+            optimizer.tell(candidate, outcome).unwrap();
+        }
+        let merged = optimizer.ask().unwrap();
+        let mut expected = points[0].clone();
+        expected[changed[2]] = points[2][changed[2]];
+        assert_eq!(merged.point(), expected);
+        // Both together are worse: the best is the first again.
+        optimizer.tell(merged, Outcome::from(value)).unwrap();
+        let next = optimizer.ask().unwrap();
+        assert_eq!(differences(next.point(), &points[0]).len(), 1);
+    }
+
+    #[test]
+    fn nothing_is_merged_with_one_candidate_out() {
+        let space = Space::cube(10, -10.0, 10.0).unwrap();
+        let mut optimizer = RaceCars::default().optimizer(&space, Some(1000), 1).unwrap();
+        for _ in 0..1000 {
+            let candidate = optimizer.ask().unwrap();
+            let value = sphere(candidate.point());
+            optimizer.tell(candidate, Outcome::from(value)).unwrap();
+            assert_eq!(optimizer.search().merge, Merge::default());
         }
     }
 }

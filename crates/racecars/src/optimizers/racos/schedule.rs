@@ -38,12 +38,26 @@ pub(super) struct FixedRegion {
 /// coordinates are redrawn together, since a point may be optimal in each coordinate alone but not in
 /// two. If all coordinates are discrete, every second draw is then from the whole space, since there is
 /// nothing to refine.
+///
+/// In continuous spaces the search restarts with a new training set when the region is so narrow that
+/// nothing more can be gained, or when the evaluations planned for the run are used. A budget of thousands
+/// of n is divided into several runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct AdaptiveRegion {
     budget: Option<u64>,
+    /// The number of evaluations told when this run started, and the number planned for it.
+    start: u64,
+    horizon: Option<u64>,
+    /// Whether a run that has converged is followed by another one: in continuous spaces.
+    restarts: bool,
+    /// The number of earlier runs.
+    pub(super) runs: u64,
+    /// Whether this run has converged.
+    has_converged: bool,
     /// The width, as a fraction of each axis.
     width: f64,
-    /// Below this width the search has converged: the width is reset to 1, and the pace is halved.
+    /// Below this width the search has converged: it restarts, or the width is reset to 1, and the pace is
+    /// halved.
     narrowest: f64,
     /// a: how fast the width adapts.
     pace: f64,
@@ -59,6 +73,7 @@ pub(super) struct AdaptiveRegion {
 impl RegionSchedule {
     /// Updates the region before a step, after `told` evaluations. It is always relative to the whole
     /// space, not to the previous region.
+    #[inline]
     pub(super) fn step(&mut self, best: &[f64], told: u64, random: &mut Random) {
         match self {
             RegionSchedule::WholeSpace => {}
@@ -79,6 +94,23 @@ impl RegionSchedule {
                 }
             }
             RegionSchedule::Adaptive(adaptive) => adaptive.widen_by_budget(told),
+        }
+    }
+
+    /// Starts the next run if this one has converged or has used its evaluations. Returns whether it did.
+    #[inline]
+    pub(super) fn restart(&mut self, told: u64, dimension: usize) -> bool {
+        match self {
+            RegionSchedule::Adaptive(adaptive) => adaptive.restart(told, dimension),
+            _ => false,
+        }
+    }
+
+    /// The number of runs that ended.
+    pub(super) fn restarts(&self) -> u64 {
+        match self {
+            RegionSchedule::Adaptive(adaptive) => adaptive.runs,
+            _ => 0,
         }
     }
 
@@ -104,6 +136,7 @@ impl RegionSchedule {
     }
 
     /// The coordinate to redraw; `None` for a random one.
+    #[inline]
     pub(super) fn next_coordinate(
         &mut self,
         dimension: usize,
@@ -165,9 +198,13 @@ impl RegionSchedule {
                 is_share(adaptive.width)
                     && is_share(adaptive.narrowest)
                     && adaptive.left < ID_HEADROOM
-                    && adaptive.last < ID_HEADROOM
-                    && adaptive.stride < ID_HEADROOM
+                    && adaptive.last < space.dimension() as u64
+                    && adaptive.stride <= space.dimension() as u64
                     && adaptive.stalled < ID_HEADROOM
+                    && adaptive.restarts == space.is_continuous()
+                    && adaptive.start < ID_HEADROOM
+                    && adaptive.runs < ID_HEADROOM
+                    && adaptive.horizon.is_none_or(|horizon| horizon < u64::MAX / 2)
                     && adaptive.pace > 0.0
                     && adaptive.pace <= AdaptiveRegion::INITIAL_PACE
             }
@@ -176,6 +213,13 @@ impl RegionSchedule {
 }
 
 impl AdaptiveRegion {
+    /// The least number of evaluations per coordinate that a run is planned for, if the budget allows. More
+    /// do not help: on 24 functions of BBOB with n = 5 and 3000 n evaluations, one run reaches 43.6 % of
+    /// the targets, runs of 1000 n 45.9 %, of 500 n 46.1 % and of 300 n 47.1 %, the last two with losses on
+    /// separable functions.
+    const MIN_RUN: u64 = 1000;
+    /// The evaluations per coordinate that must be left for another run after convergence.
+    const MIN_LAST_RUN: u64 = 20;
     /// The initial value of a.
     const INITIAL_PACE: f64 = 1.5;
     /// The rate of improvements at which the width stays the same.
@@ -192,8 +236,14 @@ impl AdaptiveRegion {
         let count = |axis: Axis| axis.count().map_or(f64::INFINITY, |count| count as f64);
         let counts = space.axes().map(|(_, axis)| count(axis));
         let narrowest = (1.0 / counts.fold(1.0, f64::max)).max(1e-10);
+        let dimension = space.dimension();
         AdaptiveRegion {
             budget,
+            start: 0,
+            horizon: budget.map(|budget| horizon(budget, dimension)),
+            restarts: space.is_continuous(),
+            runs: 0,
+            has_converged: false,
             width: 1.0,
             narrowest,
             pace: AdaptiveRegion::INITIAL_PACE,
@@ -204,9 +254,36 @@ impl AdaptiveRegion {
         }
     }
 
+    /// Starts the next run after `told` evaluations, if this one is over. Returns whether it did. Without a
+    /// budget, the run is planned for as many evaluations as there were before.
+    #[inline]
+    fn restart(&mut self, told: u64, dimension: usize) -> bool {
+        let used = told.saturating_sub(self.start);
+        let is_over = self.has_converged || self.horizon.is_some_and(|horizon| used >= horizon);
+        // First, as it is all that most steps need.
+        if !is_over || !self.restarts {
+            return false;
+        }
+        let least = AdaptiveRegion::MIN_LAST_RUN.saturating_mul(dimension as u64);
+        let is_last = self.budget.is_some_and(|budget| budget.saturating_sub(told) < least);
+        if is_last {
+            return false;
+        }
+        self.start = told;
+        self.horizon = Some(match self.budget {
+            Some(budget) => horizon(budget - told, dimension),
+            None => told,
+        });
+        self.runs += 1;
+        self.has_converged = false;
+        (self.width, self.pace, self.stalled) = (1.0, AdaptiveRegion::INITIAL_PACE, 0);
+        true
+    }
+
     /// Applies the lower limit of the width after `told` evaluations.
     fn widen_by_budget(&mut self, told: u64) {
-        let by_budget = self.budget.map_or(0.0, |budget| {
+        let by_budget = self.horizon.map_or(0.0, |budget| {
+            let told = told.saturating_sub(self.start);
             let left =
                 1.0 - told as f64 / (AdaptiveRegion::EXPLORATION_SHARE * budget.max(1) as f64);
             let left = left.max(0.0);
@@ -229,7 +306,9 @@ impl AdaptiveRegion {
             };
         }
         self.left -= 1;
-        self.last = (self.last + self.stride) % n;
+        // Both are at most n, so that this is the remainder, without a division.
+        let next = self.last + self.stride;
+        self.last = if next < n { next } else { next - n };
         self.last
     }
 
@@ -243,10 +322,18 @@ impl AdaptiveRegion {
             / (1.0 - AdaptiveRegion::TARGET_SUCCESS_RATE);
         self.width /= 1.0 + narrowing / n;
         if self.width < self.narrowest {
+            self.has_converged = self.restarts;
             self.width = 1.0;
             self.pace *= 0.5;
         }
     }
+}
+
+/// The evaluations of the next run: the remaining ones, divided into runs of at least
+/// [`AdaptiveRegion::MIN_RUN`] per coordinate.
+fn horizon(remaining: u64, dimension: usize) -> u64 {
+    let shortest = AdaptiveRegion::MIN_RUN.saturating_mul(dimension as u64);
+    remaining / (remaining / shortest.max(1)).max(1)
 }
 
 fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
@@ -274,6 +361,32 @@ mod tests {
                 assert!(turns.into_iter().eq(0..dimension as u64));
             }
         }
+    }
+
+    #[test]
+    fn a_large_budget_is_divided_into_runs() {
+        let space = Space::cube(10, 0.0, 1.0).unwrap();
+        let starts = |budget: u64| {
+            let mut adaptive = AdaptiveRegion::new(&space, Some(budget));
+            let mut starts: Vec<u64> = Vec::new();
+            for told in 0..30_000 {
+                if adaptive.restart(told, 10) {
+                    starts.push(told);
+                }
+                adaptive.widen_by_budget(told);
+                // An improvement in five outcomes keeps the width.
+                adaptive.learn(told % 5 == 0, 10.0);
+            }
+            starts
+        };
+        assert_eq!(starts(30_000), vec![10_000, 20_000]);
+        assert!(starts(19_000).is_empty());
+        let mut adaptive = AdaptiveRegion::new(&space, None);
+        while !adaptive.has_converged {
+            adaptive.learn(false, 10.0);
+        }
+        assert!(adaptive.restart(700, 10) && !adaptive.restart(701, 10));
+        assert_eq!((adaptive.runs, adaptive.horizon), (1, Some(700)));
     }
 
     #[test]

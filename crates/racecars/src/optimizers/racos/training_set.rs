@@ -44,6 +44,12 @@ impl TrainingSet {
         self.positives.first().filter(|best| !best.rank.is_failure())
     }
 
+    /// The best point; `None` if all failed.
+    pub(super) fn into_best(mut self) -> Option<Sample> {
+        self.best()?;
+        Some(self.positives.swap_remove(0))
+    }
+
     /// A random positive point that did not fail, and the negatives. The set must be ready.
     pub(super) fn draw<'a>(&'a self, space: &'a Space, random: &mut Random) -> Examples<'a> {
         debug_assert!(self.is_ready(), "positives are drawn from a complete training set");
@@ -54,7 +60,7 @@ impl TrainingSet {
     }
 
     /// Inserts a sample into the sorted positives. The last positive then replaces a negative. Returns the
-    /// sample that drops out, once the set is full.
+    /// point that drops out, once the set is full.
     ///
     /// Of equal ranks the newest comes first, so that the search moves along plateaus.
     pub(super) fn insert(
@@ -63,7 +69,7 @@ impl TrainingSet {
         replacing: Replacing,
         space: &Space,
         random: &mut Random,
-    ) -> Option<Sample> {
+    ) -> Option<Box<[f64]>> {
         let displaced = self.insert_positive(sample);
         debug_assert!(
             self.positives.is_sorted_by_key(|sample| sample.rank),
@@ -83,7 +89,7 @@ impl TrainingSet {
         (self.positives.len() > self.positive_size).then(|| self.positives.pop()).flatten()
     }
 
-    /// Adds a negative, or replaces one. Returns the sample that drops out.
+    /// Adds a negative, or replaces one. Returns the point that drops out.
     #[expect(clippy::expect_used, reason = "see the message")]
     fn insert_negative(
         &mut self,
@@ -91,7 +97,7 @@ impl TrainingSet {
         replacing: Replacing,
         space: &Space,
         random: &mut Random,
-    ) -> Option<Sample> {
+    ) -> Option<Box<[f64]>> {
         if self.negatives.len() < self.negative_size {
             self.negatives.push(displaced);
             return None;
@@ -99,11 +105,12 @@ impl TrainingSet {
         const NOT_EMPTY: &str = "a training set has at least one negative";
         let index = match replacing {
             Replacing::Worst => {
-                let find = || (0..self.negatives.len()).max_by_key(|&i| self.negatives[i].rank);
+                let ranks = self.negatives.iter().map(|negative| &negative.rank).enumerate();
+                let find = || ranks.max_by_key(|(_, rank)| *rank).map(|(index, _)| index);
                 let worst = self.worst.or_else(find).expect(NOT_EMPTY);
                 if !displaced.rank.beats(self.negatives[worst].rank) {
                     self.worst = Some(worst);
-                    return Some(displaced);
+                    return Some(displaced.point);
                 }
                 self.worst = None;
                 worst
@@ -116,7 +123,7 @@ impl TrainingSet {
                 farthest.expect(NOT_EMPTY).0
             }
         };
-        Some(std::mem::replace(&mut self.negatives[index], displaced))
+        Some(std::mem::replace(&mut self.negatives[index], displaced).point)
     }
 
     /// Updates the rank of the best point, if it is this one. Positives that would then be better get the
@@ -190,10 +197,10 @@ mod tests {
     fn the_best_points_are_positive_and_the_displaced_one_replaces_the_worst_negative() {
         let (mut set, space, mut random) = filled(Replacing::Worst);
         let left = set.insert(sample(0.0, 1.5), Replacing::Worst, &space, &mut random).unwrap();
-        assert_eq!(left.rank.value(), Some(5.0));
+        assert_eq!(left[0], 5.0);
         assert_eq!(values(&set.positives), [1.0, 1.5]);
-        let left = set.insert(sample(0.0, 9.0), Replacing::Worst, &space, &mut random).unwrap();
-        assert_eq!(left.rank.value(), Some(9.0), "a sample worse than all others is not inserted");
+        let left = set.insert(sample(9.0, 9.0), Replacing::Worst, &space, &mut random).unwrap();
+        assert_eq!(left[0], 9.0, "a sample worse than all others is not inserted");
         assert!(set.is_sound(5, 2));
     }
 
@@ -201,7 +208,7 @@ mod tests {
     fn farthest_replaces_the_negative_farthest_from_the_best() {
         let (mut set, space, mut random) = filled(Replacing::Farthest);
         let left = set.insert(sample(9.0, 9.0), Replacing::Farthest, &space, &mut random).unwrap();
-        assert_eq!(left.point[0], 5.0);
+        assert_eq!(left[0], 5.0);
     }
 
     #[test]
@@ -211,7 +218,7 @@ mod tests {
             let (mut set, space, _) = filled(Replacing::Random);
             let random = &mut Random::new(seed);
             let left = set.insert(sample(9.0, 9.0), Replacing::Random, &space, random).unwrap();
-            replaced.insert(left.point[0] as i64);
+            replaced.insert(left[0] as i64);
         }
         assert_eq!(replaced.into_iter().collect::<Vec<_>>(), [3, 4, 5]);
     }

@@ -1,13 +1,16 @@
-//! `auto`: a portfolio that surveys the objective first. The default algorithm.
+//! `auto`: a portfolio that goes by evidence. The default algorithm.
 //!
-//! A few dozen evaluations tell whether coordinates interact and whether the objective is multimodal
-//! (`survey`). The findings, the dimension and the budget determine which algorithm gets which part of
-//! the budget (`plan`): adaptive RACE-CARS if coordinates can be optimized one by one or if the budget is
-//! small, CMA-ES if they have to change together. Each starts from the best point known if that helps. At
-//! the end, parabolas along the coordinates refine the best point (`polish`).
+//! If the budget allows, a few dozen evaluations tell whether coordinates interact and whether the objective is
+//! multimodal (`survey`). Up to 100 coordinates, the search then begins with a descent from the centre, or from
+//! the points that the user gave, and continues with the member that is fit for the shape, until that
+//! stalls and another one takes over (`contest`). In more dimensions, and for noisy objectives, the shape and the
+//! budget determine which algorithm gets which part of it (`plan`): RACE-CARS if coordinates can be optimized
+//! one by one, CMA-ES if they have to change together. At the end, parabolas along the coordinates refine the
+//! best point (`polish`).
 //!
-//! In spaces with discrete coordinates, RACE-CARS gets the whole budget.
+//! In spaces with discrete coordinates, a Gaussian process gets a small budget, and RACE-CARS a larger one.
 
+mod contest;
 mod plan;
 mod survey;
 
@@ -17,13 +20,16 @@ use super::{Origin, PortfolioSearch, Rule, Team};
 use crate::error::Result;
 use crate::optimizers::Algorithm;
 use crate::optimizers::cma_es::CmaEs;
+use crate::optimizers::gaussian_process::GaussianProcess;
+use crate::optimizers::saved::ID_HEADROOM;
 use crate::optimizers::settings::{choices, settings};
 use crate::optimizers::shell::{Setup, Shell, Tools};
 use crate::random::Random;
 use crate::space::Space;
+use contest::Contest;
 use plan::{Leg, Role};
 use serde::{Deserialize, Serialize};
-use survey::Survey;
+use survey::{Shape, Survey};
 
 /// The initial standard deviation of CMA-ES, as a fraction of each axis.
 const INITIAL_SIGMA: f64 = 0.2;
@@ -40,7 +46,7 @@ settings! {
     pub struct Auto {
         /// Whether the objective is noisy: detect, yes or no. If it is, points that may look better only
         /// by chance are re-evaluated, and the best value is a mean. `detect`, the default, evaluates the
-        /// first point twice, unless a coordinate is discrete.
+        /// first point twice, from a budget of 20 on.
         noise: Noise,
     }
 }
@@ -66,8 +72,8 @@ settings! {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Noise {
-    /// Detect noise by evaluating the first point twice. Spaces with discrete coordinates count as
-    /// deterministic, since no point is asked twice there.
+    /// Detect noise by evaluating the first point twice. With a budget of less than 20, or just enough for
+    /// every point of a discrete space, the objective counts as deterministic.
     #[default]
     Detect,
     /// Noisy.
@@ -78,21 +84,35 @@ pub enum Noise {
 
 choices!(Noise { Detect => "detect", Yes => "yes", No => "no" });
 
+/// Other candidates that may be told before a probe that is out counts as lost.
+const MAX_NOISE_CHECK_WAIT: u64 = 30;
+
 /// The rule of `auto`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AutoRule {
     seed: u64,
     noise: Noise,
     budget: Option<u64>,
+    /// The number of evaluations planned for: the budget, or without one a number that doubles.
+    horizon: u64,
     survey: Option<Survey>,
-    /// Empty until the survey is complete.
+    /// Empty until all probes were asked. In a contest, the next leg is added when the last one ends.
     legs: Vec<Leg>,
     /// The index of the current leg.
     leg: usize,
+    is_contest: bool,
     /// Whether CMA-ES learns the full covariance matrix.
     is_full: bool,
-    /// The index of RACE-CARS in the team.
-    race_cars: Option<usize>,
+    /// The latest member of each role.
+    members: Vec<(Role, usize)>,
+    /// The restarts of the current member when its leg began.
+    restarts: u64,
+    /// The best value, and the number of points asked when it last improved or a leg began.
+    best: Option<f64>,
+    own_best: Option<f64>,
+    improved_at: u64,
+    /// The roles that have led since the best value last improved.
+    tired: Vec<Role>,
 }
 
 impl AutoRule {
@@ -102,92 +122,174 @@ impl AutoRule {
         random: &mut Random,
     ) -> Result<PortfolioSearch<AutoRule>> {
         let Setup { space, budget, seed } = setup;
-        let horizon = plan::horizon(budget, space.dimension());
-        let coordinates =
-            plan::surveyed_coordinates(horizon, space.dimension()).filter(|_| !space.can_repeat());
-        let survey = coordinates.map(|coordinates| Survey::new(coordinates, random.bits()));
+        let n = space.dimension();
+        let horizon = plan::horizon(budget, n);
         let noise = settings.noise;
-        let rule = AutoRule { seed, noise, budget, survey, ..AutoRule::default() };
+        let coordinates = match space.can_repeat() {
+            true => plan::checks_noise(budget, horizon, space.cardinality()).then_some(0),
+            false => plan::surveyed_coordinates(horizon, n),
+        };
+        let survey = coordinates
+            // Without coordinates, it only looks for noise.
+            .filter(|&coordinates| coordinates > 0 || noise != Noise::No)
+            .map(|coordinates| Survey::new(coordinates, random.bits()));
+        let rule = AutoRule { seed, noise, budget, horizon, survey, ..AutoRule::default() };
         Ok(PortfolioSearch::new(rule, budget))
     }
 
     /// Whether the survey is complete, or has waited long enough for lost candidates.
     fn is_surveyed(&self, told: u64) -> bool {
         let Some(survey) = &self.survey else { return true };
-        survey.is_complete() || told >= 2 * survey.len() as u64
+        let lost_after = 2 * survey.len() as u64 + MAX_NOISE_CHECK_WAIT.min(self.horizon / 4);
+        survey.is_complete() || told >= lost_after
     }
 
-    /// Makes the plan from the findings of the survey, and creates RACE-CARS, which most plans use.
+    fn contest(&self, tools: &Tools<'_, Origin>) -> Contest {
+        let (n, out) = (tools.space.dimension() as u64, tools.ledger.out() as u64 + 1);
+        Contest { horizon: self.horizon, n, out }
+    }
+
+    /// Whether a member may begin while probes are out, so that nobody waits for them: if all were asked,
+    /// and a descent may be wanted. The decision is made again with their values.
+    fn may_begin(&self, space: &Space) -> bool {
+        self.survey.as_ref().is_none_or(Survey::is_asked)
+            && self.noise != Noise::Yes
+            && !space.can_repeat()
+            && space.dimension() <= contest::MAX_DIMENSION
+    }
+
+    /// Whether a plan that was made without a budget is over, so that one for twice the horizon is due.
+    fn outlasts_plan(&self, asked: u64) -> bool {
+        let is_over = asked >= self.horizon && self.horizon < plan::MAX_HORIZON;
+        let is_polished = self.legs[self.leg].role == Role::Polish;
+        self.budget.is_none() && !self.is_contest && is_polished && is_over
+    }
+
+    /// Makes the plan from the findings of the survey.
     fn decide(&mut self, team: &mut Team, tools: &mut Tools<'_, Origin>) -> Result<()> {
         let (space, asked) = (tools.space, tools.ledger.next_id());
-        let n = space.dimension();
-        let horizon = plan::horizon(self.budget, n);
-        let shape = self.survey.as_ref().and_then(Survey::shape);
+        let (n, horizon) = (space.dimension(), self.horizon);
+        let was_full = self.is_full;
+        (self.is_contest, self.is_full) = (false, false);
+        self.tired.clear();
+        let contest = self.contest(tools);
+        let shape = self.survey.as_ref().and_then(Survey::shape).filter(|_| !team.is_provisional);
         let noise = self.survey.as_ref().and_then(Survey::noise);
         // What is still not known by now counts as deterministic: the repeated point failed or was lost.
         let is_noisy = self.is_noisy() == Some(true);
-        let mut plan = if space.can_repeat() {
-            plan::BudgetPlan {
-                legs: vec![Leg { role: Role::RaceCars, until: horizon }],
-                is_full: false,
-                reason: format!("some coordinates are discrete{}", plan::noise(is_noisy)),
+        let is_discrete = space.can_repeat();
+        let model = contest.model_reason(is_discrete, is_noisy, space.cardinality());
+        let (mut legs, reason) = if let Some(reason) = model {
+            (vec![Leg::new(Role::GaussianProcess, horizon)], reason.to_string())
+        } else if is_discrete {
+            let reason = format!("some coordinates are discrete{}", plan::noise(is_noisy));
+            (contest.discrete(self.budget.is_some() || is_noisy), reason)
+        } else if is_noisy || !contest.is_open() {
+            let plan = plan::plan(shape, is_noisy, horizon, n);
+            if plan.is_full && !was_full {
+                self.members.retain(|member| member.0 != Role::CmaEs);
             }
+            self.is_full = plan.is_full;
+            (plan.legs, plan.reason)
         } else {
-            plan::plan(shape, is_noisy, horizon, n)
+            self.is_contest = true;
+            // A separable valley needs no more than one variance per coordinate.
+            let is_separable = |shape: Shape| !shape.interacts() && !shape.is_wavy();
+            self.is_full = !shape.is_some_and(is_separable) || plan::learns_matrix(horizon, n);
+            contest.opening(shape)
         };
         // Legs that would already be over are dropped.
-        plan.legs.retain(|leg| leg.until > asked);
-        if plan.legs.is_empty() {
-            plan.legs.push(Leg { role: Role::RaceCars, until: horizon.max(asked + 1) });
+        legs.retain(|leg| leg.until > asked);
+        if legs.is_empty() {
+            legs.push(Leg::new(Role::RaceCars, horizon.max(asked + 1)));
         }
-        let part = plan.legs.iter().find(|leg| leg.role == Role::RaceCars);
-        // Without a budget, RACE-CARS has none either, unless its leg is one of several.
-        let own = match (self.budget, part, plan.legs.len()) {
-            (None, _, 0 | 1) => None,
-            (_, Some(leg), _) => Some(leg.until),
-            (_, None, _) => Some(horizon),
-        };
-        let race_cars = Algorithm::race_cars().optimizer(space, own, self.seed)?;
-        let place = team.add(race_cars, false, tools);
-        team.tell_early(place)?;
-        team.referee = is_noisy.then(|| Referee::new(noise, self.budget));
-        team.note(asked, plan.reason);
-        debug_assert!(plan.legs.is_sorted_by(|a, b| a.until < b.until), "legs are in order");
-        (self.race_cars, self.is_full, self.legs) = (Some(place), plan.is_full, plan.legs);
+        let is_by_model = legs[0].role == Role::GaussianProcess;
+        team.referee = is_noisy.then(|| Referee::new(noise, self.budget, is_by_model));
+        let until = if team.is_provisional { "until the survey is complete: " } else { "" };
+        team.note(asked, format!("{until}{reason}"));
+        debug_assert!(legs.is_sorted_by(|a, b| a.until <= b.until), "legs are in order");
+        (self.legs, self.leg) = (legs, 0);
         self.begin_leg(team, tools)
     }
 
-    /// Creates and activates the member of the current leg.
-    #[expect(clippy::expect_used, reason = "see the message")]
+    fn place_of(&self, role: Role) -> Option<usize> {
+        self.members.iter().find(|member| member.0 == role).map(|member| member.1)
+    }
+
+    /// Activates the member of the current leg, and creates it unless it can go on from where it was.
     fn begin_leg(&mut self, team: &mut Team, tools: &mut Tools<'_, Origin>) -> Result<()> {
-        let (space, asked) = (tools.space, tools.ledger.next_id());
-        let Leg { role, until } = self.legs[self.leg];
+        let asked = tools.ledger.next_id();
+        let Leg { role, until, hands_over } = self.legs[self.leg];
+        // RACE-CARS plans with its budget, and a polish with the step, so that they begin anew.
+        let goes_on = match role {
+            Role::RaceCars | Role::Polish => None,
+            role => self.place_of(role),
+        };
+        let place = match goes_on {
+            Some(place) => place,
+            None => {
+                let place = self.create(role, until.saturating_sub(asked).max(1), team, tools)?;
+                self.members.retain(|member| member.0 != role);
+                self.members.push((role, place));
+                place
+            }
+        };
+        self.restarts = team.member(place).restarts();
+        (self.best, self.own_best) = (team.best.value(), team.own_best(place));
+        self.improved_at = asked;
+        if hands_over {
+            self.tired.push(role);
+        }
+        team.activate(place, asked, until);
+        Ok(())
+    }
+
+    /// Creates a member for this many evaluations. Members of a contest start on their own, so that their
+    /// values can be compared; later ones start from the best point known.
+    fn create(
+        &mut self,
+        role: Role,
+        evaluations: u64,
+        team: &mut Team,
+        tools: &mut Tools<'_, Origin>,
+    ) -> Result<usize> {
+        let space = tools.space;
+        let is_first = self.leg == 0;
+        let is_heat = self.is_contest
+            && matches!(role, Role::RaceCars | Role::CmaEs)
+            && self.place_of(role).is_none();
         let was_active = |role: Role| self.legs[..self.leg].iter().any(|leg| leg.role == role);
-        // The region is only meaningful if RACE-CARS was active.
-        let race_cars = self.race_cars.filter(|_| was_active(Role::RaceCars));
-        let region = race_cars.and_then(|place| team.member(place).region());
-        let share = region.map(|region| region.share);
-        let place = match role {
-            Role::RaceCars => self.race_cars.expect("RACE-CARS is created with the plan"),
+        let share = self
+            .place_of(Role::RaceCars)
+            .filter(|_| was_active(Role::RaceCars))
+            .and_then(|place| team.member(place).region())
+            .map(|region| region.share);
+        // Without a budget, a member that has all of it has none either, nor has the last one in a
+        // discrete space, which has no polish.
+        let is_open = self.legs.len() == 1 || (self.leg > 0 && space.can_repeat());
+        let own = (self.budget.is_some() || !is_open || self.is_contest).then_some(evaluations);
+        let algorithm = match role {
+            Role::RaceCars => Algorithm::race_cars(),
+            Role::Quadratic => Algorithm::quadratic(),
+            Role::QuasiNewton => Algorithm::quasi_newton(),
+            Role::LShade => Algorithm::l_shade(),
+            Role::GaussianProcess => {
+                Algorithm::Gp(GaussianProcess::default().noisy(team.referee.is_some()))
+            }
             Role::CmaEs => {
                 let sigma = match share {
-                    Some(share) if !was_active(Role::Polish) => {
+                    Some(share) if !self.is_contest && !was_active(Role::Polish) => {
                         let [least, most] = SIGMA_AFTER_RACE_CARS;
                         share.clamp(least, most)
                     }
                     _ => INITIAL_SIGMA,
                 };
-                let settings = CmaEs::default().sigma(sigma);
-                let algorithm = match self.is_full {
+                let has_surrogate = self.is_contest && self.contest(tools).has_surrogate();
+                let settings = CmaEs::default().sigma(sigma).surrogate(has_surrogate);
+                match self.is_full {
                     true => Algorithm::CmaEs(settings),
                     false => Algorithm::SepCmaEs(settings),
-                };
-                let cma_es = algorithm.optimizer(space, None, tools.random.bits())?;
-                let place = team.add(cma_es, false, tools);
-                if was_active(Role::RaceCars) || team.has_known {
-                    team.tell_best(place)?;
                 }
-                place
             }
             Role::Polish => {
                 let [least, most] = POLISH_STEP_AFTER_RACE_CARS;
@@ -196,24 +298,157 @@ impl AutoRule {
                 let setup = Setup { space, budget: None, seed: tools.random.bits() };
                 let make = |_: &mut Random| Ok(PolishSearch::new(space, step));
                 let polish = Shell::new(PolishSearch::NAME, setup, make)?;
-                team.add(Box::new(polish), true, tools)
+                return Ok(team.add(Box::new(polish), true, tools));
             }
         };
-        team.activate(place, asked, until);
-        Ok(())
+        // RACE-CARS in a discrete space is the same run as on its own.
+        let seed = if is_first { self.seed } else { tools.random.bits() };
+        let place = team.add(algorithm.optimizer(space, own, seed)?, false, tools);
+        let starts_at_best = was_active(Role::RaceCars) || team.has_known;
+        if is_first && self.is_contest && !team.has_known {
+            // Begins at the centre, which a survey's points say nothing about.
+            if self.survey.as_ref().is_none_or(Survey::is_noise_check) {
+                team.tell_early(place)?;
+            }
+        } else if is_first || is_heat {
+            team.tell_early(place)?;
+        } else if role != Role::CmaEs || self.is_contest || starts_at_best {
+            team.tell_best(place)?;
+        }
+        Ok(place)
+    }
+
+    /// Notes improvements. Returns why the current leg is over, if it is.
+    fn end_of_leg(&mut self, team: &Team, tools: &Tools<'_, Origin>) -> Option<String> {
+        let asked = tools.ledger.next_id();
+        let Leg { role, until, hands_over } = self.legs[self.leg];
+        let place = self.place_of(role)?;
+        let is_less = |value: f64, than: Option<f64>| than.is_none_or(|than| value < than);
+        if team.best.value().is_some_and(|value| is_less(value, self.best)) {
+            self.best = team.best.value();
+            self.improved_at = asked;
+            self.tired.retain(|&other| other == role);
+        }
+        if team.own_best(place).is_some_and(|value| is_less(value, self.own_best)) {
+            self.own_best = team.own_best(place);
+            self.improved_at = asked;
+        }
+        if asked >= until {
+            return Some(String::new());
+        }
+        if !hands_over {
+            return None;
+        }
+        let contest = self.contest(tools);
+        // The restarts of CMA-ES take a long time to improve on the first run, and are better than other
+        // members except L-SHADE.
+        let is_kept = || contest.evolution().is_none_or(|begin| asked < begin);
+        if role == Role::CmaEs && is_kept() {
+            return None;
+        }
+        let name = team.member(place).name();
+        // A first descent ends when it has converged; later on, descents from random points take turns with
+        // the others.
+        let is_first = self.leg == 0;
+        if is_first && team.member(place).restarts() > self.restarts {
+            return Some(format!("{name} has converged"));
+        }
+        let idle = asked.saturating_sub(self.improved_at);
+        (idle >= contest.patience())
+            .then(|| format!("{name} has not improved in {idle} evaluations"))
+    }
+
+    /// The next leg of a contest.
+    fn next_leg(&mut self, team: &mut Team, tools: &Tools<'_, Origin>) -> Option<Leg> {
+        let asked = tools.ledger.next_id();
+        while self.budget.is_none() && asked >= self.horizon && self.horizon < plan::MAX_HORIZON {
+            self.horizon *= 2;
+        }
+        let contest = self.contest(tools);
+        let end = if self.budget.is_some() { contest.end() } else { self.horizon };
+        if asked >= end {
+            // A run that is continued beyond its budget goes on with its last member.
+            let is_polished = self.legs[self.leg].role == Role::Polish;
+            return (!is_polished && asked < self.horizon)
+                .then(|| Leg::new(Role::Polish, self.horizon));
+        }
+        let evolution = contest.evolution();
+        if evolution.is_some_and(|begin| asked >= begin) && !self.tired.contains(&Role::LShade) {
+            return Some(Leg::new(Role::LShade, end));
+        }
+        let has_shape = self.survey.as_ref().is_some_and(|survey| survey.shape().is_some());
+        if contest.is_long() && !has_shape {
+            let is_new = |role: &Role| self.place_of(*role).is_none();
+            let role = [Role::RaceCars, Role::CmaEs].into_iter().find(is_new);
+            if let Some(role) = role {
+                return Some(Leg::new(role, (asked + contest.heat()).min(end)));
+            }
+        }
+        let roles = match contest.is_long() {
+            true => vec![contest.descent(), Role::CmaEs, Role::RaceCars],
+            false => vec![Role::RaceCars],
+        };
+        let mut members: Vec<(Role, f64)> = (roles.iter().copied())
+            .filter(|role| !self.tired.contains(role))
+            .map(|role| {
+                let own = self.place_of(role).and_then(|place| team.own_best(place));
+                (role, own.unwrap_or(f64::INFINITY))
+            })
+            .collect();
+        members.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let Some(&(role, value)) = members.first() else {
+            self.tired.clear();
+            let role = if contest.is_long() { Role::CmaEs } else { Role::Quadratic };
+            return Some(Leg::handing_over(role, end));
+        };
+        let until = evolution.filter(|&begin| begin > asked).unwrap_or(end);
+        if value.is_finite() && members.len() > 1 {
+            let name = |role: Role| match self.place_of(role) {
+                Some(place) => team.member(place).name(),
+                None => "none",
+            };
+            let others: Vec<String> = (members[1..].iter())
+                .map(|&(role, value)| format!("{} {value:.4}", name(role)))
+                .collect();
+            team.note(
+                asked,
+                format!("{} leads with {value:.4}; {}", name(role), others.join(", ")),
+            );
+        }
+        Some(Leg::handing_over(role, until))
     }
 }
 
 impl Rule for AutoRule {
     fn advance(&mut self, team: &mut Team, tools: &mut Tools<'_, Origin>) -> Result<()> {
-        if self.legs.is_empty() {
-            return match self.is_surveyed(tools.ledger.told()) {
-                true => self.decide(team, tools),
-                false => Ok(()),
-            };
+        if self.legs.is_empty() || team.is_provisional {
+            let is_surveyed = self.is_surveyed(tools.ledger.told());
+            if is_surveyed || (self.legs.is_empty() && self.may_begin(tools.space)) {
+                team.is_provisional = !is_surveyed;
+                return self.decide(team, tools);
+            }
+            if self.legs.is_empty() {
+                return Ok(());
+            }
         }
-        while self.leg + 1 < self.legs.len() && tools.ledger.next_id() >= self.legs[self.leg].until
-        {
+        let asked = tools.ledger.next_id();
+        // Each leg asks at least one point, so that this ends.
+        while let Some(reason) = self.end_of_leg(team, tools) {
+            while self.legs.get(self.leg + 1).is_some_and(|next| next.until <= asked) {
+                self.legs.remove(self.leg + 1);
+            }
+            if self.leg + 1 == self.legs.len() {
+                if self.outlasts_plan(asked) {
+                    self.horizon *= 2;
+                    return self.decide(team, tools);
+                }
+                let next = if self.is_contest { self.next_leg(team, tools) } else { None };
+                let Some(next) = next.filter(|next| next.until > asked) else { break };
+                self.legs.push(next);
+            }
+            if !reason.is_empty() {
+                team.note(asked, reason);
+            }
             self.leg += 1;
             self.begin_leg(team, tools)?;
         }
@@ -243,15 +478,22 @@ impl Rule for AutoRule {
     }
 
     fn is_sound(&self, team: &Team, space: &Space) -> bool {
-        let is_race_cars =
-            |place: usize| place < team.members.len() && team.member(place).name() == "race-cars";
+        let n = space.dimension();
+        let is_member = |&(_, place): &(Role, usize)| place < team.members.len();
+        let takes_discrete = |role: Role| matches!(role, Role::RaceCars | Role::GaussianProcess);
         self.survey.as_ref().is_none_or(Survey::is_sound)
             && self.leg < self.legs.len().max(1)
-            && self.legs.is_sorted_by(|a, b| a.until < b.until)
-            && self.race_cars.is_some() != self.legs.is_empty()
-            && self.race_cars.is_none_or(is_race_cars)
+            && (1..ID_HEADROOM).contains(&self.horizon)
+            && self.improved_at < ID_HEADROOM
+            && self.restarts < ID_HEADROOM
+            && self.best.is_none_or(f64::is_finite)
+            && self.own_best.is_none_or(f64::is_finite)
+            && self.members.iter().all(is_member)
+            && self.tired.len() <= 16
+            && (self.legs.is_empty() || self.place_of(self.legs[self.leg].role).is_some())
             && team.has_active_member() != self.legs.is_empty()
-            && !(self.is_full && space.dimension() > plan::FULL_MATRIX_MAX_DIMENSION)
-            && !(space.can_repeat() && self.legs.iter().any(|leg| leg.role != Role::RaceCars))
+            && !(self.is_contest && (n > contest::MAX_DIMENSION || space.can_repeat()))
+            && !(self.is_full && n > plan::FULL_MATRIX_MAX_DIMENSION)
+            && !(space.can_repeat() && self.legs.iter().any(|leg| !takes_discrete(leg.role)))
     }
 }

@@ -1,10 +1,14 @@
-//! Which algorithm gets which part of the budget: the rule of `auto`.
+//! Which algorithm gets which part of the budget, by what a survey found: the rule of `auto` in many
+//! dimensions, and for noisy objectives.
 //!
 //! docs/auto.md has the measurements behind each rule, the problems it was chosen on, and the results on
 //! other problems.
 
+use super::contest;
 use super::survey::{Shape, Survey};
+use crate::optimizers::saved::ID_HEADROOM;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The algorithms of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,6 +16,10 @@ pub(super) enum Role {
     RaceCars,
     CmaEs,
     Polish,
+    Quadratic,
+    QuasiNewton,
+    LShade,
+    GaussianProcess,
 }
 
 /// A part of the run.
@@ -20,6 +28,18 @@ pub(super) struct Leg {
     pub(super) role: Role,
     /// The number of points asked at its end.
     pub(super) until: u64,
+    /// Whether it ends early, when its member has converged or stalled.
+    pub(super) hands_over: bool,
+}
+
+impl Leg {
+    pub(super) fn new(role: Role, until: u64) -> Self {
+        Leg { role, until, hands_over: false }
+    }
+
+    pub(super) fn handing_over(role: Role, until: u64) -> Self {
+        Leg { role, until, hands_over: true }
+    }
 }
 
 /// A division of the budget, and the reason for it.
@@ -31,10 +51,16 @@ pub(super) struct BudgetPlan {
     pub(super) reason: String,
 }
 
-/// Planned evaluations per coordinate if there is no budget. After them, the last algorithm continues.
-const DEFAULT_PER_COORDINATE: u64 = 100;
+/// Planned evaluations per coordinate if there is no budget, in dimensions with a contest and in higher ones.
+/// After them the horizon is doubled. A long contest begins with a descent and not with heats, which is
+/// also the best beginning of runs that are stopped much earlier.
+const DEFAULT_PER_COORDINATE: [u64; 2] = [600, 100];
+/// No run has more evaluations than this.
+pub(super) const MAX_HORIZON: u64 = ID_HEADROOM / 4;
 /// The survey may use at most 1/14 of the budget.
 const BUDGET_PER_SURVEY: u64 = 14;
+/// From this budget on, the first point is evaluated twice to detect noise.
+const NOISE_CHECK_MIN_BUDGET: u64 = 20;
 /// Above this share of crossed pairs coordinates interact, for multimodal and for unimodal profiles.
 /// Ackley's function, which is almost separable, has 0.03; Rosenbrock's has 0.1.
 const INTERACTION_THRESHOLDS: [f64; 2] = [0.15, 0.03];
@@ -50,18 +76,55 @@ const FULL_MATRIX_PER_COORDINATE: u64 = 200;
 /// The largest dimension in which CMA-ES learns the full covariance matrix.
 pub(super) const FULL_MATRIX_MAX_DIMENSION: usize = 200;
 
+impl Shape {
+    pub(super) fn is_wavy(self) -> bool {
+        self.waves > 0.0
+    }
+
+    pub(super) fn interacts(self) -> bool {
+        let [wavy, smooth] = INTERACTION_THRESHOLDS;
+        self.interaction > if self.is_wavy() { wavy } else { smooth }
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "coordinates {} ({:.0} % of comparisons depend on the others), the objective is {} \
+             ({:.0} % of profiles have a crest)",
+            if self.interacts() { "interact" } else { "do not interact" },
+            100.0 * self.interaction,
+            if self.is_wavy() { "wavy" } else { "not wavy" },
+            100.0 * self.waves,
+        )
+    }
+}
+
 /// The number of evaluations to plan for.
 pub(super) fn horizon(budget: Option<u64>, dimension: usize) -> u64 {
-    budget.unwrap_or(DEFAULT_PER_COORDINATE.saturating_mul(dimension as u64)).max(1)
+    let per_coordinate = DEFAULT_PER_COORDINATE[usize::from(dimension > contest::MAX_DIMENSION)];
+    budget.unwrap_or(per_coordinate.saturating_mul(dimension as u64)).clamp(1, MAX_HORIZON)
 }
 
 /// The number of coordinates to survey: 0 to detect noise only, `None` for no survey.
 pub(super) fn surveyed_coordinates(horizon: u64, dimension: usize) -> Option<usize> {
-    let fits =
-        |coordinates: &usize| BUDGET_PER_SURVEY * Survey::cost(*coordinates) as u64 <= horizon;
+    let fits = |coordinates: &usize| match *coordinates {
+        0 => horizon >= NOISE_CHECK_MIN_BUDGET,
+        _ => BUDGET_PER_SURVEY * Survey::cost(*coordinates) as u64 <= horizon,
+    };
     // A single coordinate cannot interact.
     let is_possible = |coordinates: &usize| dimension > 1 || *coordinates == 0;
     [6, 4, 0].into_iter().filter(is_possible).find(fits)
+}
+
+/// Whether noise is looked for in a space with discrete coordinates and this many points. If the budget is
+/// just enough for all points, each is evaluated once.
+pub(super) fn checks_noise(budget: Option<u64>, horizon: u64, points: Option<u64>) -> bool {
+    match points.filter(|&points| points <= horizon) {
+        Some(points) => budget.is_some_and(|budget| budget > points),
+        None => horizon >= NOISE_CHECK_MIN_BUDGET,
+    }
 }
 
 /// The evaluations reserved for polishing at the end: two turns of each coordinate or 6 %, but not more
@@ -73,6 +136,12 @@ fn kept_for_polish(horizon: u64, n: u64) -> u64 {
 /// The part of a reason about noise.
 pub(super) fn noise(is_noisy: bool) -> &'static str {
     if is_noisy { "; it is noisy" } else { "" }
+}
+
+/// Whether CMA-ES learns the full covariance matrix.
+pub(super) fn learns_matrix(horizon: u64, dimension: usize) -> bool {
+    horizon >= FULL_MATRIX_PER_COORDINATE.saturating_mul(dimension as u64)
+        && dimension <= FULL_MATRIX_MAX_DIMENSION
 }
 
 pub(super) fn plan(
@@ -88,13 +157,11 @@ pub(super) fn plan(
     let end = horizon - polish;
     let reaches = |multiple: u64| horizon >= multiple.saturating_mul(n);
     let descent = DESCENT_PER_COORDINATE.saturating_mul(n).min(end);
-    let Some(Shape { interaction, waves }) = shape else {
+    let Some(shape) = shape else {
         let reason = format!("too few values to tell the objective's shape{noise}");
         return finish(&[(RaceCars, end)], horizon, false, reason);
     };
-    let is_wavy = waves > 0.0;
-    let [wavy, smooth] = INTERACTION_THRESHOLDS;
-    let interacts = interaction > if is_wavy { wavy } else { smooth };
+    let (interacts, is_wavy) = (shape.interacts(), shape.is_wavy());
     let mut legs = match (interacts, is_wavy) {
         (false, true) => vec![(RaceCars, end)],
         (true, true) if reaches(CMA_ES_MIN_PER_COORDINATE) => vec![(CmaEs, end)],
@@ -109,23 +176,16 @@ pub(super) fn plan(
         (false, false) => vec![(RaceCars, descent), (CmaEs, end)],
     };
     legs.dedup_by(|next, last| next.1 <= last.1);
-    let is_full = reaches(FULL_MATRIX_PER_COORDINATE) && dimension <= FULL_MATRIX_MAX_DIMENSION;
-    let reason = format!(
-        "coordinates {} ({:.0} % of comparisons depend on the others), the objective is {} \
-         ({:.0} % of profiles have a crest){noise}",
-        if interacts { "interact" } else { "do not interact" },
-        100.0 * interaction,
-        if is_wavy { "wavy" } else { "not wavy" },
-        100.0 * waves,
-    );
+    let is_full = learns_matrix(horizon, dimension);
+    let reason = format!("{shape}{noise}");
     finish(&legs, horizon, is_full, reason)
 }
 
 /// Adds polishing as the last leg, if evaluations are left.
 fn finish(legs: &[(Role, u64)], horizon: u64, is_full: bool, reason: String) -> BudgetPlan {
-    let mut legs: Vec<Leg> = legs.iter().map(|&(role, until)| Leg { role, until }).collect();
+    let mut legs: Vec<Leg> = legs.iter().map(|&(role, until)| Leg::new(role, until)).collect();
     if legs.last().is_some_and(|leg| leg.until < horizon) {
-        legs.push(Leg { role: Role::Polish, until: horizon });
+        legs.push(Leg::new(Role::Polish, horizon));
     }
     BudgetPlan { legs, is_full, reason }
 }
@@ -164,12 +224,27 @@ mod tests {
 
     #[test]
     fn a_small_budget_has_no_survey() {
-        assert_eq!(surveyed_coordinates(20, 9), None);
+        assert_eq!(surveyed_coordinates(19, 9), None);
+        assert_eq!(surveyed_coordinates(20, 9), Some(0));
         assert_eq!(surveyed_coordinates(570, 9), Some(0));
         assert_eq!(surveyed_coordinates(600, 9), Some(4));
         assert_eq!(surveyed_coordinates(1000, 9), Some(6));
         assert_eq!(surveyed_coordinates(1000, 1), Some(0));
+        for (budget, points, is_checked) in [
+            (Some(19), None, false),
+            (Some(20), None, true),
+            (Some(19), Some(20), false),
+            (Some(20), Some(20), false),
+            (Some(21), Some(20), true),
+            (Some(7), Some(6), true),
+            (None, Some(6), false),
+            (None, Some(1000), false),
+            (None, Some(2000), true),
+        ] {
+            let horizon = horizon(budget, 2);
+            assert_eq!(checks_noise(budget, horizon, points), is_checked, "{budget:?} {points:?}");
+        }
         let plan = plan(None, false, 1, 1);
-        assert_eq!(plan.legs, [Leg { role: Role::RaceCars, until: 1 }]);
+        assert_eq!(plan.legs, [Leg::new(Role::RaceCars, 1)]);
     }
 }

@@ -52,6 +52,11 @@ impl Survey {
         Survey { seed, coordinates, asked: 0, told: 0, values }
     }
 
+    /// Whether it only looks for noise, at the centre.
+    pub(super) fn is_noise_check(&self) -> bool {
+        self.coordinates == 0
+    }
+
     /// The number of evaluations.
     pub(super) fn len(&self) -> usize {
         self.values.len()
@@ -76,6 +81,11 @@ impl Survey {
 
     /// Writes the point at this index, which is determined by the seed.
     fn write(&self, space: &Space, slot: usize, point: &mut [f64]) {
+        if self.coordinates == 0 {
+            // Only noise is looked for: at the centre, where the search begins.
+            point.iter_mut().enumerate().for_each(|(i, x)| *x = space.axis(i).at(0.5));
+            return;
+        }
         let (coordinate, base, position) =
             (slot / (BASE_POINTS * POSITIONS), slot / POSITIONS % BASE_POINTS, slot % POSITIONS);
         let mut axis = Random::new(self.seed.wrapping_add((1 + coordinate as u64) << 8));
@@ -100,6 +110,11 @@ impl Survey {
             *slot = value;
             self.told += 1;
         }
+    }
+
+    /// Whether all probes were asked.
+    pub(super) fn is_asked(&self) -> bool {
+        self.asked >= self.values.len()
     }
 
     pub(super) fn is_complete(&self) -> bool {

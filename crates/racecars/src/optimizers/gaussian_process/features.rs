@@ -1,0 +1,154 @@
+//! The coordinates of points as the model sees them: numeric ones scaled to [0, 1], then categories.
+//!
+//! Integers, grids and levels are numeric, each value at the middle of its share of the axis; a log scale
+//! is one here, too. Unordered values and booleans are categories: only whether they are equal counts.
+
+use crate::space::{Axis, Space};
+
+/// The order of the features, and the axis of each.
+#[derive(Debug, Default)]
+pub(super) struct Features {
+    /// The coordinate of each feature: first the numeric ones.
+    coordinates: Vec<usize>,
+    axes: Vec<Axis>,
+    numeric: usize,
+}
+
+impl Features {
+    pub(super) fn new(space: &Space) -> Self {
+        let is_numeric = |i: &usize| !matches!(space.axis(*i), Axis::Unordered { .. });
+        let (mut coordinates, categories): (Vec<usize>, Vec<usize>) =
+            (0..space.dimension()).partition(is_numeric);
+        let numeric = coordinates.len();
+        coordinates.extend(categories);
+        let axes = coordinates.iter().map(|&i| space.axis(i)).collect();
+        Features { coordinates, axes, numeric }
+    }
+
+    /// The number of features.
+    pub(super) fn len(&self) -> usize {
+        self.axes.len()
+    }
+
+    /// The number of numeric features, which come first.
+    pub(super) fn numeric(&self) -> usize {
+        self.numeric
+    }
+
+    pub(super) fn axis(&self, feature: usize) -> Axis {
+        self.axes[feature]
+    }
+
+    /// Writes the features of a point.
+    pub(super) fn encode(&self, point: &[f64], features: &mut [f64]) {
+        for ((feature, &i), &axis) in features.iter_mut().zip(&self.coordinates).zip(&self.axes) {
+            *feature = position(axis, point[i]);
+        }
+    }
+
+    /// Writes the point of the features. Numeric features are rounded to the nearest value of their axis.
+    pub(super) fn decode(&self, features: &[f64], point: &mut [f64]) {
+        for ((&feature, &i), &axis) in features.iter().zip(&self.coordinates).zip(&self.axes) {
+            point[i] = match axis {
+                Axis::Unordered { last } => feature.clamp(0.0, last),
+                axis => axis.at(feature),
+            };
+        }
+    }
+
+    /// Rounds one feature to that of the nearest value.
+    pub(super) fn snap(&self, feature: usize, at: f64) -> f64 {
+        match self.axes[feature] {
+            Axis::Ordered { .. } => position(self.axes[feature], self.axes[feature].at(at)),
+            Axis::Continuous { .. } | Axis::Unordered { .. } => at,
+        }
+    }
+
+    /// The interval from `low` to `high`, widened to the values next to `center` on an ordered axis.
+    pub(super) fn within(&self, feature: usize, center: f64, low: f64, high: f64) -> (f64, f64) {
+        if !matches!(self.axes[feature], Axis::Ordered { .. }) {
+            return (low, high);
+        }
+        let next = |steps: f64| self.neighbour(feature, center, steps).unwrap_or(center);
+        (low.min(next(-1.0)), high.max(next(1.0)))
+    }
+
+    /// The feature of the value so many steps from the one at `at`, on an ordered axis; `None` beyond its
+    /// end.
+    pub(super) fn neighbour(&self, feature: usize, at: f64, steps: f64) -> Option<f64> {
+        let axis = self.axes[feature];
+        let code = axis.at(at) + steps;
+        axis.extent().contains(code).then(|| position(axis, code))
+    }
+}
+
+/// The inverse of [`Axis::at`]; a category is itself.
+fn position(axis: Axis, code: f64) -> f64 {
+    let position = match axis {
+        // Halving first keeps the widest ranges from overflowing.
+        Axis::Continuous { low, high } if low < high => {
+            (0.5 * code - 0.5 * low) / (0.5 * high - 0.5 * low)
+        }
+        Axis::Continuous { .. } => 0.5,
+        Axis::Ordered { last, log_from: Some(from) } => {
+            ((from + code) / (from - 0.5)).ln() / ((from + last + 0.5) / (from - 0.5)).ln()
+        }
+        Axis::Ordered { last, .. } => (code + 0.5) / (last + 1.0),
+        Axis::Unordered { .. } => return code,
+    };
+    // The narrowest ranges round to nothing when halved.
+    if position.is_nan() { 0.5 } else { position.clamp(0.0, 1.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    #[test]
+    fn points_survive_the_round_trip() {
+        let space = Space::builder()
+            .categorical("c", ["a", "b", "c"])
+            .reals("x", 3, -3.0, 7.0)
+            .log_real("r", 1e-6, 1e3)
+            .integers("i", 2, -4, 90)
+            .log_integer("l", 1, 4000)
+            .boolean("b")
+            .levels("one", [5])
+            .build()
+            .unwrap();
+        let features = Features::new(&space);
+        assert_eq!((features.len(), features.numeric()), (10, 8));
+        let mut random = Random::new(1);
+        let (mut point, mut again, mut encoded) = ([0.0; 10], [0.0; 10], [0.0; 10]);
+        for _ in 0..2000 {
+            space.draw(&mut random, &mut point);
+            features.encode(&point, &mut encoded);
+            assert!(encoded[..8].iter().all(|x| (0.0..=1.0).contains(x)));
+            features.decode(&encoded, &mut again);
+            space.check(&again).unwrap();
+            for (i, (a, b)) in point.iter().zip(&again).enumerate() {
+                let is_equal = if (1..5).contains(&i) { (a - b).abs() < 1e-12 } else { a == b };
+                assert!(is_equal, "{i}: {a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_narrowest_and_widest_axes_have_finite_features() {
+        let space = Space::builder()
+            .real("wide", -8e307, 8e307)
+            .real("least", 0.0, 5e-324)
+            .log_real("same", 1e300, 1e300 + 1e285)
+            .log_integer("log", 1, 1 << 53)
+            .build()
+            .unwrap();
+        let features = Features::new(&space);
+        let (mut random, mut point, mut encoded) = (Random::new(1), [0.0; 4], [0.0; 4]);
+        for _ in 0..500 {
+            space.draw(&mut random, &mut point);
+            features.encode(&point, &mut encoded);
+            assert!(encoded.iter().all(|x| (0.0..=1.0).contains(x)), "{encoded:?}");
+        }
+    }
+}

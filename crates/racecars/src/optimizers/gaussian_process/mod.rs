@@ -1,0 +1,534 @@
+//! Trust-region Gaussian process: a model of the objective, for few and expensive evaluations.
+//!
+//! In the manner of TuRBO (Eriksson et al., "Scalable global optimization via local Bayesian optimization",
+//! 2019) and of its extension to mixed spaces, CASMOPOLITAN (Wan et al., "Think global and act local",
+//! 2021). The files by role:
+//!
+//! - `features`: points as the model sees them: numeric features scaled to [0, 1], and categories
+//! - `warp`: values as the model sees them
+//! - `kernel`: covariance, likelihood, and the fit of the hyperparameters
+//! - `model`: the posterior mean and deviation
+//! - `improvement` and `acquisition`: the point of the greatest expected improvement
+//! - `region`: the trust region
+//! - `descent`: a minimizer for smooth functions in a box, which fit and acquisition share
+//!
+//! Departures: the acquisition is the expected improvement with local search, not Thompson sampling, which
+//! needs thousands of candidates; hyperparameters are fitted on a schedule, and values are warped.
+//!
+//! What is saved are the points, the hyperparameters and which points the model has. The factor of its
+//! matrix is computed again, and equals the one that grew row by row to the bit.
+
+mod acquisition;
+mod descent;
+mod features;
+mod improvement;
+mod kernel;
+mod model;
+mod region;
+mod settings;
+mod warp;
+
+pub use settings::GaussianProcess;
+
+use super::ledger::Ledger;
+use super::quasi_random::HaltonSequence;
+use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
+use crate::error::Result;
+use crate::outcome::{Outcome, Rank};
+use crate::random::Random;
+use crate::sample::Sample;
+use crate::space::Space;
+use acquisition::{Acquisition, Effort, SearchBox};
+use features::Features;
+use kernel::{Kernel, Weights};
+use model::{Buffers, Model};
+use region::TrustRegion;
+use serde::{Deserialize, Serialize};
+use settings::Resolved;
+use warp::{KNEES, Warp};
+
+/// The width of the box of the initial points, as a share of a continuous space. Corners of the space are
+/// far from everything else, and a model that knows them is a worse one.
+const DESIGN_WIDTH: f64 = 0.5;
+
+/// The model is fitted again when it has grown by this share.
+const REFIT_SHARE: f64 = 1.0 / 8.0;
+
+/// Evaluations of the likelihood in a fit, and in the one before the first.
+const FIT_EVALUATIONS: usize = 12;
+const FIRST_FIT_EVALUATIONS: usize = 25;
+
+/// The knee that the first fit begins with, see [`KNEES`].
+const FIRST_KNEE: u8 = 1;
+
+/// One proposal in so many looks for an improvement in the whole space: in a continuous one, and in one with
+/// discrete coordinates, where each category may have a valley of its own.
+const GLOBAL_INTERVAL: u64 = 10;
+const DISCRETE_GLOBAL_INTERVAL: u64 = 5;
+
+/// Points that are kept at least, of more that were told: the best and the latest.
+const MAX_SAMPLES: usize = 1000;
+
+/// The largest number of points that the hyperparameters are fitted to.
+const MAX_FITTED: usize = 100;
+
+/// Pending candidates that the model knows of.
+const MAX_PENDING: usize = 64;
+
+/// The trust-region Gaussian process.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct GpSearch {
+    settings: Resolved,
+    /// The seed of the initial points.
+    design_seed: u64,
+    /// The number of initial points asked.
+    designed: u64,
+    samples: Vec<Told>,
+    region: TrustRegion,
+    fit: Option<Fit>,
+    #[serde(skip)]
+    derived: Derived,
+}
+
+/// An evaluated point and the number of the region it belongs to.
+#[derive(Debug, Serialize, Deserialize)]
+struct Told {
+    sample: Sample,
+    region: u64,
+}
+
+/// The result of a fit.
+#[derive(Debug, Serialize, Deserialize)]
+struct Fit {
+    kernel: Kernel,
+    warp: Warp,
+    /// The samples in the model: those chosen by the fit, then those told since.
+    members: Vec<u32>,
+    /// The number of members that the fit chose.
+    chosen: usize,
+}
+
+/// A pending candidate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PendingPoint {
+    point: Box<[f64]>,
+    region: u64,
+    /// If the objective is noisy, the model's mean at the center of the region: the value to improve on.
+    limit: Option<f64>,
+}
+
+/// What is rebuilt after deserialization.
+#[derive(Debug, Default)]
+struct Derived {
+    features: Features,
+    sequence: HaltonSequence,
+    model: Option<Model>,
+}
+
+impl GpSearch {
+    pub(crate) fn new(
+        settings: &GaussianProcess,
+        setup: Setup<'_>,
+        random: &mut Random,
+    ) -> Result<Self> {
+        let settings = settings.resolve(setup.space.dimension(), setup.budget)?;
+        Ok(GpSearch {
+            region: TrustRegion::new(0, setup.space.can_repeat()),
+            settings,
+            design_seed: random.bits(),
+            designed: 0,
+            samples: Vec::new(),
+            fit: None,
+            derived: Derived::default(),
+        })
+    }
+
+    /// Writes the next initial point: the center of the space, then a low-discrepancy sequence.
+    fn write_designed(&mut self, space: &Space, random: &mut Random, point: &mut [f64]) {
+        if self.designed == 0 && self.samples.is_empty() {
+            (0..point.len()).for_each(|i| point[i] = space.axis(i).at(0.5));
+        } else {
+            self.derived.sequence.write(self.designed, space, random, point);
+            if !space.can_repeat() {
+                self.shrink_designed(point);
+            }
+        }
+        self.designed = self.designed.wrapping_add(1);
+    }
+
+    /// Moves an initial point towards the center.
+    fn shrink_designed(&self, point: &mut [f64]) {
+        let features = &self.derived.features;
+        let mut x = vec![0.0; point.len()];
+        features.encode(point, &mut x);
+        x.iter_mut().for_each(|x| *x = 0.5 + DESIGN_WIDTH * (*x - 0.5));
+        features.decode(&x, point);
+    }
+
+    /// The values of all samples: infeasible and failed ones are as bad as the worst. If none is feasible,
+    /// their violations are the values.
+    fn values(&self) -> Vec<f64> {
+        let ranks = || self.samples.iter().map(|told| told.sample.rank);
+        let worst = |of: fn(Rank) -> Option<f64>| ranks().filter_map(of).reduce(f64::max);
+        let by_rank: fn(Rank) -> Option<f64> =
+            if worst(Rank::value).is_some() { Rank::value } else { Rank::violation };
+        let worst = worst(by_rank).unwrap_or(0.0);
+        ranks().map(|rank| by_rank(rank).unwrap_or(worst)).collect()
+    }
+
+    /// Fits the hyperparameters, if enough was told since they were.
+    fn refit(&mut self) {
+        let is_due = self.fit.as_ref().is_none_or(|fit| {
+            let new = fit.members.len() - fit.chosen;
+            let interval = (fit.chosen as f64 * REFIT_SHARE) as usize;
+            fit.chosen == 0 || (new > 0 && new >= interval)
+        });
+        if !is_due {
+            return;
+        }
+        self.derived.model = None;
+        let members = self.choose_members();
+        let features = &self.derived.features;
+        let (n, numeric) = (features.len(), features.numeric());
+        let values = self.values();
+        let count = members.len().min(MAX_FITTED);
+        let mut rows = vec![0.0; count * n];
+        for (row, &member) in rows.chunks_exact_mut(n).zip(&members) {
+            features.encode(&self.samples[member as usize].sample.point, row);
+        }
+        let chosen: Vec<f64> = members.iter().map(|&member| values[member as usize]).collect();
+        let (mut kernel, knee, is_first) = match self.fit.take() {
+            Some(fit) => (fit.kernel, fit.warp.knee(), false),
+            None => (Kernel::new(n, self.settings.noisy), FIRST_KNEE, true),
+        };
+        let mut warp = Warp::new(&mut chosen.clone(), knee);
+        let values = &chosen[..count];
+        let warped = |warp: &Warp| -> Vec<f64> { values.iter().map(|x| warp.apply(*x)).collect() };
+        if is_first {
+            kernel.fit(&rows, &warped(&warp), numeric, FIRST_FIT_EVALUATIONS);
+        }
+        choose_knee(&mut warp, &kernel, &rows, values, n, numeric);
+        kernel.fit(&rows, &warped(&warp), numeric, FIT_EVALUATIONS);
+        self.fit = Some(Fit { kernel, warp, chosen: members.len(), members });
+    }
+
+    /// The samples for the model: all, or the best and those nearest to the best of the region. The most
+    /// relevant ones come first.
+    fn choose_members(&self) -> Vec<u32> {
+        let order_by = |key: &mut dyn FnMut(usize) -> (f64, Rank)| -> Vec<usize> {
+            let keys: Vec<(f64, Rank)> = (0..self.samples.len()).map(key).collect();
+            let mut order: Vec<usize> = (0..self.samples.len()).collect();
+            order.sort_by(|&a, &b| {
+                keys[a].0.total_cmp(&keys[b].0).then(keys[a].1.cmp(&keys[b].1)).then(a.cmp(&b))
+            });
+            order
+        };
+        let by_rank = order_by(&mut |i| (0.0, self.samples[i].sample.rank));
+        let here = by_rank.iter().find(|&&i| self.samples[i].region == self.region.number);
+        let Some(&center) = here.or(by_rank.first()) else { return Vec::new() };
+        let features = &self.derived.features;
+        let n = features.len();
+        let (mut x, mut y) = (vec![0.0; n], vec![0.0; n]);
+        features.encode(&self.samples[center].sample.point, &mut x);
+        let covariance = match &self.fit {
+            Some(fit) => fit.kernel.covariance(features.numeric()),
+            None => Kernel::new(n, false).covariance(features.numeric()),
+        };
+        let by_distance = order_by(&mut |i| {
+            features.encode(&self.samples[i].sample.point, &mut y);
+            (covariance.squared_distance(&x, &y), self.samples[i].sample.rank)
+        });
+        let mut place = vec![usize::MAX; self.samples.len()];
+        for order in [&by_rank, &by_distance] {
+            order.iter().enumerate().for_each(|(at, &i)| place[i] = place[i].min(at));
+        }
+        let mut members = by_distance;
+        members.sort_by_key(|&i| place[i]);
+        members.truncate(self.settings.points);
+        members.into_iter().map(|i| i as u32).collect()
+    }
+
+    /// Brings the model up to date. `None` if there is no positive definite matrix, which damaged states
+    /// may lead to.
+    fn update_model(&mut self) -> Option<()> {
+        self.refit();
+        let values = self.values();
+        let GpSearch { samples, fit, derived: Derived { features, model, .. }, .. } = self;
+        let fit = fit.as_mut()?;
+        let n = features.len();
+        let mut row = vec![0.0; n];
+        loop {
+            let model = model
+                .get_or_insert_with(|| Model::new(fit.kernel.covariance(features.numeric()), n));
+            model.remove_pending();
+            for &member in &fit.members[model.told()..] {
+                features.encode(&samples[member as usize].sample.point, &mut row);
+                model.add_told(&row);
+            }
+            if model.factorize().is_ok() {
+                let warped = fit.members.iter().map(|&i| fit.warp.apply(values[i as usize]));
+                model.set_values(warped.collect());
+                return Some(());
+            }
+            if !fit.kernel.raise_noise() {
+                return None;
+            }
+            *model = Model::new(fit.kernel.covariance(features.numeric()), n);
+        }
+    }
+
+    /// The features of the point to evaluate next, by the model, and its mean at the center of the region.
+    fn propose_by_model(&mut self, tools: &mut Tools<'_, PendingPoint>) -> Option<(Vec<f64>, f64)> {
+        self.update_model()?;
+        let GpSearch { samples, region, fit, derived, .. } = self;
+        let Derived { features, model, .. } = derived;
+        let (fit, model) = (fit.as_ref()?, model.as_mut()?);
+        let n = features.len();
+        let interval =
+            if tools.space.can_repeat() { DISCRETE_GLOBAL_INTERVAL } else { GLOBAL_INTERVAL };
+        let is_global = tools.ledger.next_id() % interval == interval - 1;
+        let is_here =
+            |&at: &usize| is_global || samples[fit.members[at] as usize].region == region.number;
+        let center = (0..model.told())
+            .filter(is_here)
+            .min_by(|&a, &b| model.fitted(a).total_cmp(&model.fitted(b)))?;
+        let best = model.fitted(center);
+        let center = model.row(center).to_vec();
+        let sides = if is_global { vec![4.0; n] } else { region.sides(fit.kernel.log_scales()) };
+        let mut area = SearchBox {
+            low: vec![0.0; n],
+            high: vec![1.0; n],
+            redraw: if is_global { 1.0 } else { region.length.min(1.0) },
+            center,
+        };
+        for (j, side) in sides.iter().enumerate().take(features.numeric()) {
+            let center = area.center[j];
+            let (low, high) = ((center - 0.5 * side).max(0.0), (center + 0.5 * side).min(1.0));
+            (area.low[j], area.high[j]) = features.within(j, center, low, high);
+        }
+        let pending = tools.ledger.marks().rev().take(MAX_PENDING);
+        let mut rows = vec![0.0; n * pending.clone().count()];
+        for (row, pending) in rows.chunks_exact_mut(n).zip(pending) {
+            features.encode(&pending.point, row);
+        }
+        model.set_pending(rows.chunks_exact(n));
+
+        let (space, ledger) = (tools.space, &*tools.ledger);
+        let mut point = vec![0.0; n];
+        let is_new = |x: &[f64]| {
+            if !space.can_repeat() {
+                return true;
+            }
+            features.decode(x, &mut point);
+            !ledger.has_seen(space.key(&point))
+        };
+        let effort = Effort { candidates: 80, starts: 2, gradients: 15, exchanges: 60 };
+        let buffers = Buffers::default();
+        let mut acquisition = Acquisition { model, features, best, is_new, buffers };
+        Some((acquisition.search(&area, effort, tools.random)?, fit.warp.invert(best)))
+    }
+
+    /// Writes the first point of a new region: of some draws, the one farthest from all points told.
+    fn write_far(&mut self, tools: &mut Tools<'_, PendingPoint>, point: &mut [f64]) {
+        const DRAWS: usize = 32;
+        let Derived { features, .. } = &self.derived;
+        let n = features.len();
+        let mut encoded = vec![0.0; n];
+        let mut rows = vec![0.0; n * self.samples.len()];
+        for (row, told) in rows.chunks_exact_mut(n).zip(&self.samples) {
+            features.encode(&told.sample.point, row);
+        }
+        let covariance = Kernel::new(n, false).covariance(features.numeric());
+        let mut farthest = -1.0;
+        let mut draw = point.to_vec();
+        for _ in 0..DRAWS {
+            tools.space.draw(tools.random, &mut draw);
+            features.encode(&draw, &mut encoded);
+            let distances =
+                rows.chunks_exact(n).map(|row| covariance.squared_distance(&encoded, row));
+            let nearest = distances.fold(f64::INFINITY, f64::min);
+            if nearest > farthest {
+                farthest = nearest;
+                point.copy_from_slice(&draw);
+            }
+        }
+    }
+
+    /// Adds a sample, to the model as well.
+    fn push(&mut self, told: Told) {
+        self.samples.push(told);
+        if let Some(fit) = &mut self.fit {
+            fit.members.push(self.samples.len() as u32 - 1);
+        }
+        if self.samples.len() >= 2 * MAX_SAMPLES {
+            self.prune();
+        }
+    }
+
+    /// Drops samples when there are too many. The model begins anew.
+    fn prune(&mut self) {
+        let count = self.samples.len();
+        let mut order: Vec<usize> = (0..count).collect();
+        order.sort_by_key(|&i| self.samples[i].sample.rank);
+        let mut is_kept = vec![false; count];
+        order.iter().take(MAX_SAMPLES / 2).for_each(|&i| is_kept[i] = true);
+        is_kept[count - MAX_SAMPLES / 2..].fill(true);
+        let mut kept = is_kept.into_iter();
+        self.samples.retain(|_| kept.next().unwrap_or(true));
+        if let Some(fit) = &mut self.fit {
+            fit.members.clear();
+            fit.chosen = 0;
+        }
+        self.derived.model = None;
+    }
+}
+
+/// Chooses the knee for which the values are most likely.
+fn choose_knee(
+    warp: &mut Warp,
+    kernel: &Kernel,
+    rows: &[f64],
+    values: &[f64],
+    n: usize,
+    numeric: usize,
+) {
+    let mut model = Model::new(kernel.covariance(numeric), n);
+    rows.chunks_exact(n).for_each(|row| model.add_told(row));
+    if model.factorize().is_err() {
+        return;
+    }
+    let mut greatest = f64::NEG_INFINITY;
+    let mut chosen = *warp;
+    for knee in 0..KNEES.len() as u8 {
+        let mut other = *warp;
+        other.set_knee(knee, values);
+        let warped: Vec<f64> = values.iter().map(|x| other.apply(*x)).collect();
+        let slopes: f64 = values.iter().map(|x| other.log_slope(*x)).sum();
+        let density = Weights::new(model.factor(), &warped).log_density() + slopes;
+        if density > greatest {
+            (greatest, chosen) = (density, other);
+        }
+    }
+    *warp = chosen;
+}
+
+impl Search for GpSearch {
+    type Mark = PendingPoint;
+
+    fn prepare(&mut self, space: &Space, _: usize) -> Result<()> {
+        self.derived = Derived {
+            features: Features::new(space),
+            sequence: HaltonSequence::new(space.dimension(), self.design_seed),
+            model: None,
+        };
+        Ok(())
+    }
+
+    fn propose(&mut self, tools: &mut Tools<'_, PendingPoint>) -> Option<Proposal<PendingPoint>> {
+        let mut point = tools.buffer();
+        let told = self.samples.len();
+        let design = self.settings.design;
+        let is_designed = told < 2 || (self.designed < design as u64 && told < design);
+        let found = if is_designed { None } else { self.propose_by_model(tools) };
+        let key = tools.unseen(1, &mut point, |tools, _, point| {
+            match &found {
+                Some((features, _)) => self.derived.features.decode(features, point),
+                None if is_designed => self.write_designed(tools.space, tools.random, point),
+                None => self.write_far(tools, point),
+            }
+            tools.space.key(point)
+        })?;
+        let limit = found.filter(|_| self.settings.noisy).map(|(_, limit)| limit);
+        let mark = PendingPoint { point: point.clone(), region: self.region.number, limit };
+        Some(Proposal { point, key, mark })
+    }
+
+    fn learn(
+        &mut self,
+        evaluated: Evaluated<PendingPoint>,
+        tools: &mut Tools<'_, PendingPoint>,
+    ) -> Result<Option<Box<[f64]>>> {
+        let Evaluated { sample, asked, .. } = evaluated;
+        let is_asked = asked.is_some();
+        let (region, limit) = match asked {
+            Some(asked) => (asked.mark.region, asked.mark.limit),
+            None => (self.region.number, None),
+        };
+        let value = sample.rank.value();
+        self.push(Told { sample, region });
+        if is_asked && region == self.region.number && self.samples.len() > self.settings.design {
+            let (dimension, pending) = (tools.space.dimension(), tools.ledger.pending());
+            if self.region.learn(value, limit, dimension, pending) {
+                self.region = TrustRegion::new(region + 1, tools.space.can_repeat());
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_sound(&self, space: &Space, ledger: &Ledger<PendingPoint>) -> Result<bool> {
+        let GpSearch { settings, samples, region, fit, .. } = self;
+        settings.check()?;
+        for pending in ledger.marks() {
+            space.check(&pending.point)?;
+        }
+        let is_fit_sound = |fit: &Fit| {
+            fit.kernel.is_sound(space.dimension())
+                && fit.warp.is_sound()
+                && fit.chosen <= fit.members.len()
+                && fit.members.len() <= samples.len()
+                && fit.members.iter().all(|&member| (member as usize) < samples.len())
+        };
+        Ok(region.is_sound()
+            && samples.len() < 2 * MAX_SAMPLES
+            && samples
+                .iter()
+                .all(|told| told.sample.is_sound(space) && told.region <= region.number)
+            && ledger.marks().all(|pending| {
+                pending.region <= region.number && pending.limit.is_none_or(f64::is_finite)
+            })
+            && fit.as_ref().is_none_or(is_fit_sound))
+    }
+
+    fn is_heavy(&self, _: &Space) -> bool {
+        true
+    }
+
+    fn restarts(&self) -> u64 {
+        self.region.number
+    }
+
+    /// The model averages all values of a point; one without noise has the mean as its value.
+    fn revise(&mut self, point: &[f64], latest: Rank, mean: Rank) {
+        let mut told = self.samples.iter_mut().filter(|told| *told.sample.point == *point);
+        if !self.settings.noisy {
+            told.for_each(|told| told.sample.rank = mean);
+        } else if let Some(Told { sample, region }) = told.next() {
+            let sample = Sample { rank: latest, ..sample.clone() };
+            let region = *region;
+            self.push(Told { sample, region });
+        }
+    }
+
+    /// The sample with the lowest posterior mean.
+    fn favourite(&mut self) -> Option<(Box<[f64]>, Rank)> {
+        if !self.settings.noisy || self.samples.len() < 2 {
+            return None;
+        }
+        self.update_model()?;
+        let GpSearch { samples, fit, derived: Derived { model, .. }, .. } = self;
+        let (fit, model) = (fit.as_ref()?, model.as_ref()?);
+        let sample = |at: usize| &samples[fit.members[at] as usize].sample;
+        let favourite = (0..model.told())
+            .filter(|&at| sample(at).rank.value().is_some())
+            .min_by(|&a, &b| model.fitted(a).total_cmp(&model.fitted(b)))?;
+        let point = &sample(favourite).point;
+        let same = samples.iter().filter(|told| told.sample.point == *point);
+        let values: Vec<f64> = same.filter_map(|told| told.sample.rank.value()).collect();
+        let count = values.len() as f64;
+        let mean = values.iter().map(|value| value / count).sum::<f64>();
+        Some((point.clone(), Outcome::from(mean).rank()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

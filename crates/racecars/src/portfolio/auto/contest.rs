@@ -1,0 +1,229 @@
+//! Which members run for how long where the dimension allows models of curvature: the rule of `auto` up
+//! to [`MAX_DIMENSION`] coordinates.
+//!
+//! A run begins with a descent: by quadratic models if evaluations are few, else by quasi-Newton steps. (With
+//! even fewer, a Gaussian process gets the budget.) A descent that converges, stalls or has had its part hands
+//! over to the member that is fit for the shape of the objective: RACE-CARS if coordinates do not interact,
+//! CMA-ES if they do. If there was no survey, both have a heat, and the one with the best value continues. A
+//! member that stalls hands over to the next best. With large budgets in few dimensions, L-SHADE is last.
+//!
+//! docs/auto.md has the measurements behind each number, and the problems it was chosen on.
+
+use super::plan::{Leg, Role};
+use super::survey::Shape;
+
+/// The greatest dimension for this rule. Above it, `plan` divides the budget by a survey.
+pub(super) const MAX_DIMENSION: usize = 100;
+/// Below this budget per coordinate, a Gaussian process makes more of a value than a descent does: quadratic
+/// models need 2 n values before the first step.
+const DESCENT_MIN_PER_COORDINATE: f64 = 2.25;
+/// Descents use quadratic models up to this dimension or budget per coordinate, and quasi-Newton steps above:
+/// these need more evaluations to begin with, and fewer after that.
+const QUADRATIC_MAX_DIMENSION: u64 = 12;
+const QUADRATIC_MAX_PER_COORDINATE: u64 = 15;
+/// If at least as many candidates are out as there are coordinates, quadratic models make use of all of them,
+/// and quasi-Newton steps of n; above this dimension, their steps take milliseconds.
+const WIDE_QUADRATIC_MAX_DIMENSION: u64 = 50;
+/// From this budget per coordinate on, a descent is not all.
+const LONG_PER_COORDINATE: u64 = 45;
+/// With more candidates than this out, several members need this many rounds: the budget divided by the
+/// candidates out. With fewer rounds, one member learns more.
+const FEW_OUT: u64 = 3;
+const MIN_ROUNDS: u64 = 150;
+/// CMA-ES learns its covariance matrix within this many evaluations times n^2, with and without a surrogate.
+/// With a smaller budget, a descent on a smooth function continues for as long as it makes progress.
+const MATRIX_PER_SQUARED_DIMENSION: [u64; 2] = [15, 40];
+/// Up to this dimension and budget, the surrogate of CMA-ES is worth its milliseconds.
+const SURROGATE_MAX: [(u64, u64); 2] = [(10, 20_000), (24, 3_000)];
+/// The part of the budget that a descent takes at most before CMA-ES with a surrogate, and without.
+const BUDGET_PER_DESCENT: [u64; 2] = [10, 5];
+/// The same if more than this share of the survey's profiles have a crest, and if coordinates do not interact
+/// and no profile has one: then parabolas along the coordinates are the better descent.
+const MAX_WAVES: f64 = 0.1;
+const BUDGET_PER_WAVY_DESCENT: u64 = 10;
+const BUDGET_PER_SEPARABLE_DESCENT: u64 = 20;
+/// The part of the budget that a heat takes.
+const BUDGET_PER_HEAT: u64 = 10;
+/// A leader has stalled after this part of the budget, but at least [`STALL_PER_COORDINATE`] evaluations per
+/// coordinate, without an improvement.
+const BUDGET_PER_STALL: u64 = 5;
+const STALL_PER_COORDINATE: u64 = 20;
+/// In few dimensions and with this budget, divided by n^2, L-SHADE takes over from a CMA-ES that has stalled
+/// after this part of the budget.
+const EVOLUTION_MAX_DIMENSION: u64 = 10;
+const EVOLUTION_PER_SQUARED_DIMENSION: u64 = 180;
+const BUDGET_PER_EVOLUTION: u64 = 5;
+/// Evaluations per coordinate after which RACE-CARS has reached the valley of a separable function.
+const VALLEY_PER_COORDINATE: u64 = 25;
+/// Noisy objectives: up to this budget a Gaussian process averages best.
+const NOISY_MODEL_MAX_BUDGET: u64 = 300;
+/// In a space with discrete coordinates, the Gaussian process is better than RACE-CARS with this budget or
+/// less, and without a budget up to this many evaluations.
+const DISCRETE_MODEL_MAX_BUDGET: u64 = 300;
+
+/// The budget, and what it allows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Contest {
+    pub(super) horizon: u64,
+    pub(super) n: u64,
+    /// The number of candidates out at a time.
+    pub(super) out: u64,
+}
+
+impl Contest {
+    /// Whether the Gaussian process gets the budget, and why. `points` is the number of points of a discrete
+    /// space.
+    pub(super) fn model_reason(
+        self,
+        is_discrete: bool,
+        is_noisy: bool,
+        points: Option<u64>,
+    ) -> Option<&'static str> {
+        let Contest { horizon, n, .. } = self;
+        if n as usize > MAX_DIMENSION {
+            return None;
+        }
+        // In a small space the model chooses which points to re-evaluate when all were evaluated.
+        let noisy = horizon.min(points.unwrap_or(u64::MAX));
+        match (is_discrete, is_noisy) {
+            (_, true) if noisy <= NOISY_MODEL_MAX_BUDGET => {
+                Some("few evaluations of a noisy objective")
+            }
+            (false, false) if (horizon as f64) < DESCENT_MIN_PER_COORDINATE * n as f64 => {
+                Some("too few evaluations for a descent")
+            }
+            _ => None,
+        }
+    }
+
+    /// The legs in a space with discrete coordinates.
+    pub(super) fn discrete(self, has_budget: bool) -> Vec<Leg> {
+        let Contest { horizon, n, .. } = self;
+        let model = DISCRETE_MODEL_MAX_BUDGET;
+        match has_budget {
+            _ if n as usize > MAX_DIMENSION => vec![Leg::new(Role::RaceCars, horizon)],
+            true if horizon <= model => vec![Leg::new(Role::GaussianProcess, horizon)],
+            true => vec![Leg::new(Role::RaceCars, horizon)],
+            // The run may end at any time.
+            false => vec![
+                Leg::new(Role::GaussianProcess, model),
+                Leg::new(Role::RaceCars, horizon.max(2 * model)),
+            ],
+        }
+    }
+
+    /// Whether members compete.
+    pub(super) fn is_open(self) -> bool {
+        self.n as usize <= MAX_DIMENSION
+    }
+
+    /// Whether there is time for more than a descent.
+    pub(super) fn is_long(self) -> bool {
+        self.horizon >= LONG_PER_COORDINATE * self.n && self.has_rounds()
+    }
+
+    /// Whether the candidates that are out come back often enough for several members to learn.
+    fn has_rounds(self) -> bool {
+        self.out <= FEW_OUT || self.horizon / self.out >= MIN_ROUNDS
+    }
+
+    /// The descent of a long run.
+    pub(super) fn descent(self) -> Role {
+        let is_wide = self.out >= self.n && self.out > FEW_OUT;
+        match is_wide && self.n <= WIDE_QUADRATIC_MAX_DIMENSION {
+            true => Role::Quadratic,
+            false => Role::QuasiNewton,
+        }
+    }
+
+    /// The number of evaluations of a heat.
+    pub(super) fn heat(self) -> u64 {
+        self.horizon / BUDGET_PER_HEAT
+    }
+
+    /// Whether CMA-ES has a surrogate.
+    pub(super) fn has_surrogate(self) -> bool {
+        let Contest { horizon, n, .. } = self;
+        SURROGATE_MAX.iter().any(|&(most, budget)| n <= most && horizon <= budget)
+    }
+
+    /// The first legs.
+    pub(super) fn opening(self, shape: Option<Shape>) -> (Vec<Leg>, String) {
+        let Contest { horizon, n, out } = self;
+        let is_wavy = shape.is_some_and(|shape| shape.waves > MAX_WAVES);
+        if !self.is_long() && !is_wavy {
+            let is_quadratic =
+                n <= QUADRATIC_MAX_DIMENSION || horizon < QUADRATIC_MAX_PER_COORDINATE * n;
+            let role = if is_quadratic { Role::Quadratic } else { self.descent() };
+            let few = match self.has_rounds() {
+                true => "per coordinate".to_string(),
+                false => format!("for {out} candidates out at a time"),
+            };
+            let reason = format!("few evaluations {few}: a descent from the centre");
+            return (vec![Leg::handing_over(role, horizon)], reason);
+        }
+        let end = self.end();
+        let descent = Leg::handing_over(self.descent(), self.end_of_descent(shape));
+        let Some(shape) = shape else {
+            let reason = "too few evaluations to tell the objective's shape";
+            let cma_es = self.learns_matrix().then(|| Leg::handing_over(Role::CmaEs, end));
+            return ([descent].into_iter().chain(cma_es).collect(), reason.to_string());
+        };
+        let legs = if shape.interacts() {
+            vec![descent, Leg::handing_over(Role::CmaEs, end)]
+        } else if shape.is_wavy() {
+            vec![descent, Leg::handing_over(Role::RaceCars, end)]
+        } else {
+            let valley = descent.until + VALLEY_PER_COORDINATE * n;
+            vec![
+                descent,
+                Leg::new(Role::RaceCars, valley),
+                Leg::new(Role::Polish, valley + 4 * n),
+                Leg::handing_over(Role::CmaEs, end),
+            ]
+        };
+        (legs, shape.to_string())
+    }
+
+    /// The points asked after which a descent that still makes progress ends.
+    fn end_of_descent(self, shape: Option<Shape>) -> u64 {
+        let horizon = self.horizon;
+        match shape {
+            Some(shape) if !shape.interacts() && !shape.is_wavy() => {
+                horizon / BUDGET_PER_SEPARABLE_DESCENT
+            }
+            Some(shape) if shape.waves > MAX_WAVES => horizon / BUDGET_PER_WAVY_DESCENT,
+            _ if self.learns_matrix() => horizon / self.by_surrogate(BUDGET_PER_DESCENT),
+            _ => self.end(),
+        }
+    }
+
+    /// Whether the budget is enough for CMA-ES to learn its matrix.
+    fn learns_matrix(self) -> bool {
+        self.horizon >= self.by_surrogate(MATRIX_PER_SQUARED_DIMENSION) * self.n * self.n
+    }
+
+    /// The first number if CMA-ES has a surrogate, else the second.
+    fn by_surrogate(self, [with, without]: [u64; 2]) -> u64 {
+        if self.has_surrogate() { with } else { without }
+    }
+
+    /// The number of evaluations without an improvement after which a leader has stalled.
+    pub(super) fn patience(self) -> u64 {
+        (self.horizon / BUDGET_PER_STALL).max(STALL_PER_COORDINATE * self.n)
+    }
+
+    /// The points asked after which L-SHADE may begin, if it has a part.
+    pub(super) fn evolution(self) -> Option<u64> {
+        let Contest { horizon, n, .. } = self;
+        let has_part =
+            n <= EVOLUTION_MAX_DIMENSION && horizon >= EVOLUTION_PER_SQUARED_DIMENSION * n * n;
+        has_part.then_some(horizon / BUDGET_PER_EVOLUTION)
+    }
+
+    /// The points asked after which only polishing is left.
+    pub(super) fn end(self) -> u64 {
+        let Contest { horizon, n, .. } = self;
+        horizon - (4 * n).max(horizon / 100 * 6).min(horizon / 10)
+    }
+}

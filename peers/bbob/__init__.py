@@ -1,0 +1,1 @@
+"""The share of BBOB's targets by budget, ours beside the others."""

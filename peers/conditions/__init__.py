@@ -1,0 +1,1 @@
+"""Runs without a known budget, with many candidates out, and with noise."""

@@ -1,0 +1,1 @@
+"""Tuning scikit-learn models in mixed spaces."""
