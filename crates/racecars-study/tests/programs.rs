@@ -61,6 +61,7 @@ fn a_c_program_and_its_run_time() {
          int main(int n, char **a) { usleep(atoi(a[1]) * 1000); printf(\"%g\\n\", atof(a[1])); }",
     );
     let settings = "command = './sim {ms}'\nminimize = 'time'\nbudget = 12\njobs = 3\n\
+                    noise = 'no'\n\
                     [parameters]\nms = '5,1500,3000'";
     let summary = lab.run(settings).unwrap();
     assert_eq!((summary.stop, summary.evaluations), (StopReason::Exhausted, 3));

@@ -441,7 +441,7 @@ fn asking_and_telling_by_hand() {
     for order in ["deterministic = false", "deterministic = true\nlookahead = 8"] {
         let lab = Lab::new();
         let settings = format!(
-            "budget = 12\n{order}\nmaximize = 'last'\n\
+            "budget = 12\n{order}\nmaximize = 'last'\nnoise = 'no'\n\
              [parameters]\nn = '1..9'"
         );
         let settings = Settings::parse(&settings).unwrap();

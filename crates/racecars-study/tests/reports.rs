@@ -60,6 +60,7 @@ fn the_region_of_a_deterministic_study_is_found_too() {
         r#"command = ["sh", "-c", "sleep 0.0$(({trial} % 3)); echo '{x}'"]
            budget = 150
            jobs = 3
+           algorithm = "race-cars"
            deterministic = true
            [parameters]
            x = "0.001:1:log""#,
@@ -105,7 +106,7 @@ fn edges_are_only_named_of_parameters_that_matter() {
     let space =
         idle.fold(Space::builder().real("x", 0.0, 1.0), |space, name| space.integer(name, 1, 4));
     let program: Program<'_> = &|_, p| (json!({"value": p[0]}), None);
-    let found = made_up(&Study::new(space.build().unwrap(), 100), program);
+    let found = made_up(&Study::new(space.build().unwrap(), 200), program);
     let at_edge = |(name, value): (&String, &Value)| name != "x" && (value == 1 || value == 4);
     assert!(found["best"]["point"].as_object().unwrap().iter().any(at_edge));
     let shares: Vec<f64> = (found["parameters"].as_array().unwrap().iter())
