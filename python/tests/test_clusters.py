@@ -43,7 +43,7 @@ def test_dask_evaluates_equal_points_anew(dask_client: Any, tmp_path: Path) -> N
 
     space = {"a": range(3)}
     for _ in range(2):
-        racecars.minimize(fun, space=space, rng=1, workers=dask_client)
+        racecars.minimize(fun, space=space, noise="no", rng=1, workers=dask_client)
     assert (tmp_path / "calls").read_text() == "x" * 6
 
 

@@ -254,7 +254,8 @@ def test_threads_share_a_sampler() -> None:
     study = optuna.create_study(sampler=sampler)
     study.optimize(mixed, n_trials=200, n_jobs=8)
     assert all(trial.state == TrialState.COMPLETE for trial in study.trials)
-    assert len({repr(trial.params) for trial in study.trials}) == 200
+    # One point is evaluated twice to detect noise.
+    assert len({repr(trial.params) for trial in study.trials}) >= 199
     study.ask().suggest_float("rate", 1e-5, 1e-1, log=True)
     assert told(sampler).told == 200
 

@@ -67,7 +67,8 @@ def test_two_processes(place: str, study: optuna.Study) -> None:
     assert max(report["told"] for report in reports) >= 60
     trials = complete(study)
     assert len(trials) >= 60
-    assert len({tuple(trial.params.values()) for trial in trials}) == len(trials)
+    # Each evaluates one point twice to detect noise.
+    assert len({tuple(trial.params.values()) for trial in trials}) >= len(trials) - 2
     first = sorted(trial.value or 0.0 for trial in trials[:20])
     last = sorted(trial.value or 0.0 for trial in trials[-20:])
     assert last[10] < first[10]

@@ -70,7 +70,7 @@ def test_every_domain_is_kept_to() -> None:
 @pytest.mark.parametrize(("mode", "sign"), [("min", 1.0), ("max", -1.0)])
 def test_it_optimizes(mode: str, sign: float) -> None:
     configs = run(RaceCarsSearch(SPACE, "loss", mode, seed=1), 200, sign)
-    assert min(map(loss, configs)) < 0.5 < min(map(loss, configs[:10]))
+    assert min(map(loss, configs)) < 0.05 < min(map(loss, configs[:10]))
 
 
 def test_same_seed_same_trials() -> None:
@@ -334,7 +334,7 @@ def test_a_killed_run_is_restored(cluster: None, tmp_path: Path) -> None:
     driver.wait()
     results = tune.Tuner.restore(str(run), trainable=slow, resume_errored=True).fit()
     metrics = [results[i].metrics or {} for i in range(len(results))]
-    assert len({one["loss"] for one in metrics}) == 8
+    assert len({one["trial_id"] for one in metrics if "loss" in one}) == 8
     # The searcher was told of all, those before the end of its first driver too.
     search = RaceCarsSearch({"x": tune.uniform(-1, 1)})
     search.restore_from_dir(str(run))

@@ -52,7 +52,8 @@ def test_processes_work_side_by_side(tmp_path: Path) -> None:
 
 def test_dict_spaces_reach_workers() -> None:
     space = {"n": range(5), "f": [np.sin, np.cos]}
-    res = racecars.minimize(lambda p: float(p["f"](p["n"])), space=space, workers=2, rng=1)
+    fun = lambda p: float(p["f"](p["n"]))  # noqa: E731
+    res = racecars.minimize(fun, space=space, noise="no", workers=2, rng=1)
     assert (res.nfev, res.status) == (10, 4)
     assert res.params == {"n": 3, "f": np.cos}
 
@@ -147,7 +148,8 @@ def test_timeouts_end_an_evaluation_with_what_it_started(tmp_path: Path) -> None
             signal.pause()
         return sphere(x)
 
-    res = racecars.minimize(fun, BOUNDS, maxfev=40, rng=2, workers=2, timeout=0.3)
+    start = [3.0] * len(BOUNDS)
+    res = racecars.minimize(fun, BOUNDS, x0=start, maxfev=40, rng=2, workers=2, timeout=0.3)
     assert res.n_failed > 0 and "timeout of 0.3 s" in res.errors[0].text
     assert {failure.kind for failure in res.errors} == {"timeout"}
     children = [int(path.name) for path in tmp_path.iterdir()]

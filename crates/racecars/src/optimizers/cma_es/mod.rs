@@ -17,8 +17,8 @@
 //! (Hansen, "Injecting external solutions into CMA-ES", 2011): as the step from the current mean to it,
 //! shortened to a length that is likely under the current distribution. A candidate that is more than
 //! two generations late, or from an earlier run, only counts for the best point: with candidates of any
-//! age the step size collapses. So with many more workers than lambda, a generation takes more than
-//! lambda evaluations, and a population as large as the number of workers is the better choice.
+//! age the step size collapses. For the same reason, if many more than lambda candidates are out, a
+//! generation takes half as many outcomes as are out, with the parameters of that population.
 //!
 //! A point that was never asked is also injected, and does not count towards lambda. The search starts at
 //! the best of the points told before the first ask.
@@ -55,6 +55,11 @@ use surrogate::{Model, Surrogate};
 /// The number of generations by which a candidate may be late and still be injected.
 const MAX_LATE_GENERATIONS: usize = 2;
 
+/// A generation takes at least one outcome for this many candidates out, but at most this many times lambda.
+/// With generations of lambda candidates most would be late, and the step size may collapse.
+const OUT_PER_OUTCOME: usize = 2;
+const MAX_GENERATION_FACTOR: usize = 4;
+
 /// The largest deviation of a coordinate, as a fraction of its axis. Without a limit the step size grows on
 /// functions with a weak global structure until the draws are nearly uniform, since bounds are mirrored.
 /// (A departure: the tutorial has no bounds.) A larger initial deviation is kept.
@@ -71,6 +76,8 @@ pub(crate) struct CmaEsSearch {
     /// are still injected, latest first.
     first_ids: [u64; MAX_LATE_GENERATIONS + 1],
     schedule: RestartSchedule,
+    /// The number of candidates out when the last one was asked, itself included.
+    out: usize,
     distribution: Distribution,
     generation: Generation,
     values: ValueHistory,
@@ -120,6 +127,7 @@ impl CmaEsSearch {
             settings,
             first_ids: [0; MAX_LATE_GENERATIONS + 1],
             schedule,
+            out: 0,
             distribution,
             generation: Generation::default(),
             values: ValueHistory::default(),
@@ -146,13 +154,14 @@ impl CmaEsSearch {
     fn next_column(&mut self, random: &mut Random) -> usize {
         /// Columns drawn at a time after the first lambda.
         const EXTRA_COLUMNS: usize = 8;
+        let most = 4 * self.generation_size();
         let CmaEsSearch { distribution, generation, surrogate, scratch, .. } = self;
         if let Some(column) = generation.take_ready() {
             return column;
         }
         let (n, lambda) = (distribution.mean.len(), scratch.parameters.lambda);
         // Lost candidates must not accumulate.
-        if generation.len() >= 4 * lambda {
+        if generation.len() >= most {
             generation.forget_pending(n);
         }
         let is_first = generation.len() < lambda;
@@ -224,13 +233,21 @@ impl CmaEsSearch {
         }
     }
 
-    /// Whether the generation is over, when this many candidates are out: lambda outcomes are told, or as
-    /// many as the surrogate requires, and its model is accurate. Then the values of the model are in the scratch space.
+    /// The number of outcomes that end a generation: lambda, or more if many candidates are out.
+    fn generation_size(&self) -> usize {
+        let lambda = self.schedule.population;
+        self.out.div_ceil(OUT_PER_OUTCOME).clamp(lambda, MAX_GENERATION_FACTOR * lambda)
+    }
+
+    /// Whether the generation is over, when this many candidates are out: enough outcomes are told, or as
+    /// many as the surrogate requires, and its model is accurate. Then the values of the model are in the
+    /// scratch space.
     fn is_generation_over(&mut self, out: usize) -> bool {
+        let size = self.generation_size();
         let CmaEsSearch { distribution, generation, surrogate, scratch, .. } = self;
         let Scratch { parameters, model, predicted, .. } = scratch;
         let (lambda, told) = (parameters.lambda, generation.told());
-        if told >= lambda {
+        if told >= size {
             return true;
         }
         let Some(surrogate) = surrogate else { return false };
@@ -240,7 +257,7 @@ impl CmaEsSearch {
         if out > 0 && told < 1 + out.div_ceil(2) {
             return false;
         }
-        while told >= surrogate.required {
+        while told < lambda && told >= surrogate.required {
             // The model has no failures and infeasible points: a generation with any is evaluated in full.
             let is_usable = generation.len() >= lambda
                 && generation.has_only_values()
@@ -260,7 +277,7 @@ impl CmaEsSearch {
         false
     }
 
-    /// Updates the distribution after lambda outcomes.
+    /// Updates the distribution at the end of a generation.
     #[expect(clippy::expect_used, reason = "see the message")]
     fn evolve(&mut self, tools: &mut Tools<'_, ()>) {
         let CmaEsSearch {
@@ -275,6 +292,10 @@ impl CmaEsSearch {
             ..
         } = self;
         let Scratch { parameters, scale, distribution: buffers, order, predicted, .. } = scratch;
+        let lambda = parameters.lambda.max(generation.told());
+        let larger = (lambda > parameters.lambda)
+            .then(|| Parameters::new(distribution.mean.len(), lambda, settings.separable));
+        let parameters = larger.as_ref().unwrap_or(parameters);
         let best = if predicted.is_empty() {
             generation.rank(order);
             generation.column(order[0]).rank()
@@ -329,7 +350,7 @@ impl CmaEsSearch {
         generation.clear();
         predicted.clear();
         if let Some(surrogate) = surrogate {
-            surrogate.begin_generation(parameters.lambda);
+            surrogate.begin_generation(schedule.population);
         }
         match stop {
             Some(stop) => self.restart(stop, tools),
@@ -397,6 +418,7 @@ impl Search for CmaEsSearch {
             self.decode(tools.space, column, point);
             tools.space.key(point)
         });
+        self.out = tools.ledger.out() + 1;
         match unseen {
             Some(_) => self.generation.set_pending(column, tools.ledger.next_id()),
             None => self.generation.strays += 1,
@@ -437,7 +459,8 @@ impl Search for CmaEsSearch {
         settings.check(n)?;
         Ok(schedule.is_sound(settings, Resolved::max_population(n))
             && distribution.is_sound(n, settings.separable)
-            && generation.is_sound(n, schedule.population, asked)
+            && generation.is_sound(n, self.generation_size(), asked)
+            && self.out <= 1 << 32
             && self.values.is_sound()
             && self.record.is_none_or(f64::is_finite)
             && self.surrogate.is_some() == settings.uses_surrogate(space)
