@@ -10,7 +10,7 @@
 //!
 //! While several candidates are out, the best point may change between an ask and its tell. A candidate is
 //! judged by the best point that it was made from, and if it was better in one coordinate, that change is
-//! merged into the best of the time ([`merge`]). With one candidate out neither makes a difference. The
+//! merged into the best of the time (`merge`). With one candidate out neither makes a difference. The
 //! paper has one candidate out.
 //!
 //! A step costs one copy of a point and a few random numbers: points move into and out of the training set
