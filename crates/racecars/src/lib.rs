@@ -125,6 +125,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use optimizers::cma_es::{CmaEs, Restarts};
 pub use optimizers::differential_evolution::{DifferentialEvolution, LShade};
 pub use optimizers::embedding::{Embedding, SequentialEmbedding};
+pub use optimizers::evolution::Evolution;
 pub use optimizers::gaussian_process::GaussianProcess;
 pub use optimizers::quadratic::Quadratic;
 pub use optimizers::quasi_newton::QuasiNewton;

@@ -7,6 +7,7 @@
 //! - [`quasi_newton`]: L-BFGS on difference quotients
 //! - [`zo_adam`]: gradient descent on estimated gradients
 //! - [`quadratic`]: quadratic models in a trust region
+//! - [`evolution`]: climbs, mixing and restarts for discrete coordinates
 //! - [`quasi_random`]: a scrambled Halton sequence
 //! - [`random_search`]: uniform sampling
 //! - [`embedding`]: a search of random subspaces by any other algorithm
@@ -20,6 +21,7 @@
 pub mod cma_es;
 pub mod differential_evolution;
 pub mod embedding;
+pub mod evolution;
 pub mod gaussian_process;
 pub(crate) mod incumbent;
 pub(crate) mod ledger;

@@ -5,6 +5,7 @@ use super::Optimizer;
 use super::cma_es::{CmaEs, CmaEsSearch};
 use super::differential_evolution::{DeSearch, DifferentialEvolution, LShade, Strategy};
 use super::embedding::{EmbeddingSearch, SequentialEmbedding};
+use super::evolution::{Evolution, EvolutionSearch};
 use super::gaussian_process::{GaussianProcess, GpSearch};
 use super::quadratic::{Quadratic, QuadraticSearch};
 use super::quasi_newton::{QuasiNewton, QuasiNewtonSearch};
@@ -226,6 +227,9 @@ registry! {
     /// learned from success, and a population that shrinks over the budget, if there is one.
     l_shade, LShade(LShade), "l-shade", AcceptedSpaces::ANY, DeSearch,
         |settings, setup, random| DeSearch::l_shade(settings, setup, random);
+    /// Evolution for discrete coordinates: climbs by single changes, mixing of local optima, and restarts.
+    evolution, Evolution(Evolution), "evolution", AcceptedSpaces::ANY, EvolutionSearch,
+        |_, setup, random| Ok(EvolutionSearch::new(setup, random));
     /// Gaussian process: a model of the objective within a trust region, for few and expensive evaluations.
     gp, Gp(GaussianProcess), "gp", AcceptedSpaces::ANY.up_to(1000), GpSearch,
         |settings, setup, random| GpSearch::new(settings, setup, random);

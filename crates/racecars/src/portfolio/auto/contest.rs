@@ -11,6 +11,7 @@
 
 use super::plan::{Leg, Role};
 use super::survey::Shape;
+use crate::space::{Axis, Space};
 
 /// The greatest dimension for this rule. Above it, `plan` divides the budget by a survey.
 pub(super) const MAX_DIMENSION: usize = 100;
@@ -61,6 +62,18 @@ const NOISY_MODEL_MAX_BUDGET: u64 = 300;
 /// less, and without a budget up to this many evaluations.
 const DISCRETE_MODEL_MAX_BUDGET: u64 = 300;
 
+/// Ordered coordinates with more values than this are no choices: RACE-CARS, which narrows ranges, is better.
+const CHOICES_MAX_VALUES: f64 = 6.0;
+
+/// Whether all coordinates are choices among a few values.
+pub(super) fn is_of_choices(space: &Space) -> bool {
+    space.axes().all(|(_, axis)| match axis {
+        Axis::Unordered { .. } => true,
+        Axis::Ordered { last, .. } => last < CHOICES_MAX_VALUES,
+        Axis::Continuous { .. } => false,
+    })
+}
+
 /// The budget, and what it allows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Contest {
@@ -96,18 +109,18 @@ impl Contest {
         }
     }
 
-    /// The legs in a space with discrete coordinates.
-    pub(super) fn discrete(self, has_budget: bool) -> Vec<Leg> {
+    /// The legs in a space with discrete coordinates, by the role that gets large budgets.
+    pub(super) fn discrete(self, large: Role, has_budget: bool) -> Vec<Leg> {
         let Contest { horizon, n, .. } = self;
         let model = DISCRETE_MODEL_MAX_BUDGET;
         match has_budget {
-            _ if n as usize > MAX_DIMENSION => vec![Leg::new(Role::RaceCars, horizon)],
+            _ if n as usize > MAX_DIMENSION => vec![Leg::new(large, horizon)],
             true if horizon <= model => vec![Leg::new(Role::GaussianProcess, horizon)],
-            true => vec![Leg::new(Role::RaceCars, horizon)],
+            true => vec![Leg::new(large, horizon)],
             // The run may end at any time.
             false => vec![
                 Leg::new(Role::GaussianProcess, model),
-                Leg::new(Role::RaceCars, horizon.max(2 * model)),
+                Leg::new(large, horizon.max(2 * model)),
             ],
         }
     }

@@ -8,7 +8,8 @@
 //! one by one, CMA-ES if they have to change together. At the end, parabolas along the coordinates refine the
 //! best point (`polish`).
 //!
-//! In spaces with discrete coordinates, a Gaussian process gets a small budget, and RACE-CARS a larger one.
+//! In spaces with discrete coordinates, a Gaussian process gets a small budget. A larger one goes to evolution if
+//! all coordinates are choices among a few values, else to RACE-CARS.
 
 mod contest;
 mod plan;
@@ -182,8 +183,18 @@ impl AutoRule {
         let (mut legs, reason) = if let Some(reason) = model {
             (vec![Leg::new(Role::GaussianProcess, horizon)], reason.to_string())
         } else if is_discrete {
-            let reason = format!("some coordinates are discrete{}", plan::noise(is_noisy));
-            (contest.discrete(self.budget.is_some() || is_noisy), reason)
+            let has_choices = contest::is_of_choices(space);
+            let role = match has_choices && !is_noisy {
+                true => Role::Evolution,
+                false => Role::RaceCars,
+            };
+            let what = if has_choices {
+                "all coordinates are choices"
+            } else {
+                "some coordinates are discrete"
+            };
+            let reason = format!("{what}{}", plan::noise(is_noisy));
+            (contest.discrete(role, self.budget.is_some() || is_noisy), reason)
         } else if is_noisy || !contest.is_open() {
             let plan = plan::plan(shape, is_noisy, horizon, n);
             if plan.is_full && !was_full {
@@ -273,6 +284,7 @@ impl AutoRule {
             Role::Quadratic => Algorithm::quadratic(),
             Role::QuasiNewton => Algorithm::quasi_newton(),
             Role::LShade => Algorithm::l_shade(),
+            Role::Evolution => Algorithm::evolution(),
             Role::GaussianProcess => {
                 Algorithm::Gp(GaussianProcess::default().noisy(team.referee.is_some()))
             }
@@ -480,7 +492,8 @@ impl Rule for AutoRule {
     fn is_sound(&self, team: &Team, space: &Space) -> bool {
         let n = space.dimension();
         let is_member = |&(_, place): &(Role, usize)| place < team.members.len();
-        let takes_discrete = |role: Role| matches!(role, Role::RaceCars | Role::GaussianProcess);
+        let takes_discrete =
+            |role: Role| matches!(role, Role::RaceCars | Role::GaussianProcess | Role::Evolution);
         self.survey.as_ref().is_none_or(Survey::is_sound)
             && self.leg < self.legs.len().max(1)
             && (1..ID_HEADROOM).contains(&self.horizon)

@@ -20,6 +20,7 @@ pub(super) enum Role {
     QuasiNewton,
     LShade,
     GaussianProcess,
+    Evolution,
 }
 
 /// A part of the run.

@@ -1,0 +1,604 @@
+//! Evolution in spaces with discrete coordinates: climbs by single changes, mixing of local optima, and
+//! restarts.
+//!
+//! One solution is improved at a time. A candidate that is not worse takes its place. The moves:
+//!
+//! - *Sweep*: changes one coordinate, each in turn in a random order. Points that were evaluated before are
+//!   left out.
+//! - *Leap*: changes several coordinates. Their number falls with time if there is a budget, as in annealing;
+//!   otherwise, and for a part of the candidates, it is learned: numbers are chosen by the improvements that
+//!   they have led to.
+//! - *Mix*: copies linked coordinates from another local optimum, as in optimal mixing (Thierens, "The linkage
+//!   tree genetic algorithm", 2010; Goldman and Punch, "Parameter-less population pyramid", 2014). Instead of a
+//!   tree, the coordinates with the highest mutual information with a random one are taken. The information is
+//!   about whether the local optima agree with the solution, so that it is the same for coordinates of any kind.
+//!
+//! A solution that none of them improves is kept as a local optimum. The next one starts at a random point, or
+//! near the best one with a heavy-tailed number of changes (Doerr et al., "Fast genetic algorithms", 2017), by what
+//! has led to improvements per evaluation.
+
+use super::ledger::Ledger;
+use super::saved::ID_HEADROOM;
+use super::settings::settings;
+use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
+use crate::error::Result;
+use crate::random::Random;
+use crate::sample::Sample;
+use crate::space::{Axis, Space};
+use serde::{Deserialize, Serialize};
+
+settings! {
+    /// Evolution has no settings.
+    pub struct Evolution {}
+}
+
+/// The local optima that are kept: as many as a word has bits, but at most this many coordinates in all.
+const MAX_OPTIMA: usize = 64;
+const MAX_KEPT_COORDINATES: usize = 1 << 22;
+/// Candidates per coordinate after a sweep without an improvement, after which a solution is left.
+const PATIENCE_PER_COORDINATE: u64 = 5;
+/// If there is a budget, this share of the moves has a number of changes that falls with time, from this part
+/// of the coordinates and with this power of the budget that is left.
+const FALLING_SHARE: f64 = 0.7;
+const FALLING_FROM: f64 = 0.2;
+const FALLING_POWER: f64 = 4.0;
+/// The least weight of a kind of move, where the most successful one has 1.
+const MIN_SHARE: f64 = 0.04;
+/// The exponent of the power law of the number of changes of a start near the best point.
+const LEAP_EXPONENT: f64 = 1.5;
+/// Attempts at a point that was not seen before.
+const MAX_TRIES: usize = 12;
+/// The memory of credits, in evaluations per coordinate: of moves, and of starts.
+const MOVE_MEMORY_PER_COORDINATE: f64 = 0.5;
+const START_MEMORY_PER_COORDINATE: f64 = 20.0;
+/// The least memory of credits, in evaluations.
+const MIN_MEMORY: f64 = 20.0;
+/// The evaluations in which one improvement of each kind of move is assumed to begin with.
+const ASSUMED_EVALUATIONS: f64 = 4.0;
+/// The weight of this assumption, in improvements.
+const ASSUMED_IMPROVEMENTS: f64 = 0.3;
+/// The same per coordinate for starts at random points and near the best one.
+const ASSUMED_PER_COORDINATE: [f64; 2] = [20.0, 1.0];
+/// The smallest step on a continuous axis, as a fraction of its length.
+const MIN_STEP: f64 = 1e-7;
+
+/// A kind of candidate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Move {
+    /// The first point of a solution.
+    Start(Start),
+    Sweep,
+    /// Several changes: at least two to the power of this number, and less than twice as many.
+    Leap(u8),
+    Mix,
+}
+
+impl Move {
+    /// A move with two to the power of `size` changes.
+    fn of_size(size: usize) -> Self {
+        if size == 0 { Move::Sweep } else { Move::Leap(size as u8) }
+    }
+}
+
+/// Where a solution starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Start {
+    Random,
+    NearBest,
+}
+
+/// Improvements and evaluations, both forgotten with time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct Credit {
+    improvements: f64,
+    evaluations: f64,
+}
+
+impl Credit {
+    /// One improvement is assumed in this many evaluations, with little weight.
+    fn new(evaluations: f64) -> Self {
+        Credit {
+            improvements: ASSUMED_IMPROVEMENTS,
+            evaluations: ASSUMED_IMPROVEMENTS * evaluations,
+        }
+    }
+
+    fn count(&mut self, improves: bool, memory: f64) {
+        let keep = 1.0 - 1.0 / memory;
+        self.improvements = keep * self.improvements + f64::from(u8::from(improves));
+        self.evaluations = keep * self.evaluations + 1.0;
+    }
+
+    fn rate(&self) -> f64 {
+        self.improvements / self.evaluations
+    }
+
+    fn is_sound(&self) -> bool {
+        self.improvements.is_finite() && self.improvements >= 0.0 && self.evaluations > 0.0
+    }
+}
+
+/// The solution that is being improved, and the local optima.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct EvolutionSearch {
+    solution: Option<Sample>,
+    start: Start,
+    /// The coordinates in the order of the sweep, and the place of the next one.
+    order: Vec<u32>,
+    place: usize,
+    /// The number of candidates since the solution last improved: up to n, and after that.
+    swept: u64,
+    idle: u64,
+    optima: Vec<Sample>,
+    /// The optimum to replace next, if there are as many as can be kept.
+    oldest: usize,
+    restarts: u64,
+    budget: Option<u64>,
+    /// The credits of the numbers of changes, by their power of two; of mixing; and of the two kinds of start.
+    changes: Vec<Credit>,
+    mixes: Credit,
+    starts: [Credit; 2],
+    /// For each coordinate, the optima that disagree with the solution, as bits.
+    #[serde(skip)]
+    disagreement: Vec<u64>,
+    #[serde(skip)]
+    scratch: Scratch,
+}
+
+/// Buffers.
+#[derive(Debug, Default)]
+struct Scratch {
+    /// The mutual information of each coordinate with a random one.
+    information: Vec<(f64, u32)>,
+    /// k ln k, for k up to the number of optima.
+    entropies: Vec<f64>,
+}
+
+impl EvolutionSearch {
+    pub(crate) fn new(setup: Setup<'_>, random: &mut Random) -> Self {
+        let n = setup.space.dimension();
+        let mut order: Vec<u32> = (0..n as u32).collect();
+        random.shuffle(&mut order);
+        EvolutionSearch {
+            solution: None,
+            start: Start::Random,
+            order,
+            place: 0,
+            swept: 0,
+            idle: 0,
+            optima: Vec::new(),
+            oldest: 0,
+            restarts: 0,
+            budget: setup.budget,
+            changes: (0..sizes(n)).map(|_| Credit::new(ASSUMED_EVALUATIONS)).collect(),
+            mixes: Credit::new(ASSUMED_EVALUATIONS),
+            starts: ASSUMED_PER_COORDINATE.map(|evaluations| Credit::new(evaluations * n as f64)),
+            disagreement: Vec::new(),
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// Chooses the next move.
+    fn choose(&self, asked: u64, random: &mut Random) -> Move {
+        if self.solution.is_none() {
+            return Move::Start(Start::Random);
+        }
+        let n = self.order.len() as u64;
+        if let Some(budget) = self.budget
+            && random.chance(FALLING_SHARE)
+        {
+            let left = 1.0 - (asked as f64 / budget as f64).min(1.0);
+            let mean = FALLING_FROM * n as f64 * left.powf(FALLING_POWER);
+            let size = mean.max(1.0).log2().round() as usize;
+            return Move::of_size(size.min(self.changes.len() - 1));
+        }
+        if self.swept < n {
+            return self.choose_by_credit(false, random);
+        }
+        if self.idle < PATIENCE_PER_COORDINATE * n {
+            return self.choose_by_credit(self.optima.len() >= 2, random);
+        }
+        let [anew, near] = self.starts.map(|credit| credit.rate());
+        let share = anew / (anew + near).max(f64::MIN_POSITIVE);
+        Move::Start(if random.chance(share) { Start::Random } else { Start::NearBest })
+    }
+
+    /// Chooses a move by the improvements that each kind has led to.
+    fn choose_by_credit(&self, mixes: bool, random: &mut Random) -> Move {
+        let mixes = mixes.then_some(&self.mixes);
+        let kinds = || self.changes.iter().chain(mixes);
+        let highest = kinds().map(Credit::rate).fold(f64::MIN_POSITIVE, f64::max);
+        let share = |credit: &Credit| (credit.rate() / highest).powi(2).max(MIN_SHARE);
+        let mut left = random.unit() * kinds().map(share).sum::<f64>();
+        for (size, credit) in self.changes.iter().enumerate() {
+            left -= share(credit);
+            if left < 0.0 {
+                return Move::of_size(size);
+            }
+        }
+        if mixes.is_some() { Move::Mix } else { Move::Sweep }
+    }
+
+    /// Writes a candidate of this kind, and returns its key. The point holds the solution.
+    fn write(
+        &mut self,
+        kind: Move,
+        tools: &mut Tools<'_, Move>,
+        point: &mut [f64],
+        key: u64,
+    ) -> u64 {
+        match self.swept < self.order.len() as u64 {
+            true => self.swept += 1,
+            false => self.idle += 1,
+        }
+        let Tools { space, random, .. } = tools;
+        match kind {
+            Move::Start(_) => {
+                let count = 1 + heavy_tailed(LEAP_EXPONENT, point.len().div_ceil(2), random);
+                change_any(space, random, count, point, key)
+            }
+            Move::Leap(size) => {
+                let least = 1 << size;
+                let count = (least + random.index(least)).min(point.len());
+                change_any(space, random, count, point, key)
+            }
+            Move::Sweep => {
+                if self.place == self.order.len() {
+                    random.shuffle(&mut self.order);
+                    self.place = 0;
+                }
+                let coordinate = self.order[self.place] as usize;
+                self.place += 1;
+                change(space, random, coordinate, point, key)
+            }
+            Move::Mix => self.mix(space, random, point, key),
+        }
+    }
+
+    /// Copies linked coordinates from an optimum that disagrees in some of them.
+    fn mix(&mut self, space: &Space, random: &mut Random, point: &mut [f64], key: u64) -> u64 {
+        let n = point.len();
+        let EvolutionSearch { optima, disagreement, scratch, .. } = self;
+        let Scratch { information, entropies } = scratch;
+        let first = random.index(n);
+        let size = heavy_tailed(1.0, n.div_ceil(2), random);
+        linked(disagreement, first, optima.len(), entropies, information);
+        let size = size.min(information.len());
+        if size < information.len() {
+            let descending = |a: &(f64, u32), b: &(f64, u32)| b.0.total_cmp(&a.0);
+            information.select_nth_unstable_by(size, descending);
+        }
+        let mask = &information[..size];
+        let donors = mask.iter().fold(0, |donors, &(_, i)| donors | disagreement[i as usize]);
+        if donors == 0 {
+            return key;
+        }
+        let donor = nth_bit(donors, random.index(donors.count_ones() as usize));
+        let donor = &optima[donor].point;
+        mask.iter().fold(key, |key, &(_, i)| {
+            let i = i as usize;
+            let (old, new) = (point[i], donor[i]);
+            point[i] = new;
+            rekeyed(space, key, i, old, new)
+        })
+    }
+
+    /// Makes a sample the solution.
+    fn replace(&mut self, sample: Sample) -> Option<Box<[f64]>> {
+        let old = self.solution.replace(sample);
+        let solution = self.solution.as_ref()?;
+        for (i, word) in self.disagreement.iter_mut().enumerate() {
+            let value = solution.point[i];
+            if old.as_ref().is_none_or(|old| old.point[i] != value) {
+                *word = disagreeing(&self.optima, i, value);
+            }
+        }
+        old.map(|old| old.point)
+    }
+
+    /// Keeps the solution as a local optimum.
+    fn keep_optimum(&mut self) {
+        let Some(solution) = &self.solution else { return };
+        if self.optima.iter().any(|optimum| optimum.point == solution.point) {
+            return;
+        }
+        let most = (MAX_KEPT_COORDINATES / solution.point.len()).clamp(2, MAX_OPTIMA);
+        if self.optima.len() < most {
+            self.optima.push(solution.clone());
+        } else {
+            self.optima[self.oldest] = solution.clone();
+            self.oldest = (self.oldest + 1) % most;
+        }
+        self.compare();
+    }
+
+    /// Compares the solution with the local optima.
+    fn compare(&mut self) {
+        let EvolutionSearch { solution, optima, disagreement, .. } = self;
+        let word = |i: usize| match &*solution {
+            Some(solution) => disagreeing(optima, i, solution.point[i]),
+            None => 0,
+        };
+        disagreement.iter_mut().enumerate().for_each(|(i, old)| *old = word(i));
+        let entropy =
+            |count: usize| if count == 0 { 0.0 } else { count as f64 * (count as f64).ln() };
+        self.scratch.entropies = (0..=optima.len()).map(entropy).collect();
+    }
+}
+
+/// The optima that have another value of this coordinate, as bits.
+fn disagreeing(optima: &[Sample], coordinate: usize, value: f64) -> u64 {
+    let bit = |(p, optimum): (usize, &Sample)| u64::from(optimum.point[coordinate] != value) << p;
+    optima.iter().enumerate().map(bit).fold(0, |word, bit| word | bit)
+}
+
+/// Lists the coordinates with their mutual information with the first one, in which some optimum disagrees. The
+/// first one has more than any other.
+fn linked(
+    words: &[u64],
+    first: usize,
+    optima: usize,
+    entropies: &[f64],
+    information: &mut Vec<(f64, u32)>,
+) {
+    let (word, all) = (words[first], u64::MAX >> (64 - optima.clamp(1, 64)));
+    let h = |bits: u64| entropies[bits.count_ones() as usize];
+    information.clear();
+    information.push((f64::INFINITY, first as u32));
+    for (i, &other) in words.iter().enumerate() {
+        // Where all agree, there is nothing to copy.
+        if i == first || other == 0 {
+            continue;
+        }
+        // P times the mutual information, but for a constant that depends on the first one only.
+        let joint =
+            h(word & other) + h(word & !other) + h(other & !word) + h(all & !(word | other));
+        information.push((joint - h(other) - h(all & !other), i as u32));
+    }
+}
+
+/// The position of the bit of this rank among those that are set.
+fn nth_bit(mut word: u64, rank: usize) -> usize {
+    (0..rank).for_each(|_| word &= word - 1);
+    word.trailing_zeros() as usize
+}
+
+/// The number of sizes of changes: 1, 2 to 3, and so on to about a quarter of the coordinates.
+fn sizes(n: usize) -> usize {
+    1 + (n / 4).max(2).ilog2() as usize
+}
+
+/// A number from 1 to `most` with probability about proportional to its power `-exponent`.
+fn heavy_tailed(exponent: f64, most: usize, random: &mut Random) -> usize {
+    let (u, top) = (random.unit(), most as f64 + 1.0);
+    let drawn = if exponent == 1.0 {
+        top.powf(u)
+    } else {
+        let power = 1.0 - exponent;
+        (1.0 + u * (top.powf(power) - 1.0)).powf(1.0 / power)
+    };
+    (drawn as usize).clamp(1, most)
+}
+
+/// Changes this many coordinates, some perhaps twice. Returns the key of the new point.
+fn change_any(
+    space: &Space,
+    random: &mut Random,
+    count: usize,
+    point: &mut [f64],
+    key: u64,
+) -> u64 {
+    (0..count).fold(key, |key, _| {
+        let coordinate = random.index(point.len());
+        change(space, random, coordinate, point, key)
+    })
+}
+
+/// Changes a coordinate to another value. Returns the key of the new point.
+fn change(space: &Space, random: &mut Random, i: usize, point: &mut [f64], key: u64) -> u64 {
+    let (axis, old) = (space.axis(i), point[i]);
+    let new = match axis {
+        Axis::Unordered { .. } => axis.draw_other_within(axis.extent(), old, random),
+        Axis::Ordered { last, .. } => {
+            let step = heavy_tailed(1.0, (last as usize).max(1), random) as f64;
+            let step = if random.chance(0.5) { step } else { -step };
+            let (there, back) = (old + step, old - step);
+            let is_inside = |x: &f64| (0.0..=last).contains(x);
+            [there, back].into_iter().find(is_inside).unwrap_or_else(|| axis.draw(random))
+        }
+        Axis::Continuous { low, high } => {
+            let length = MIN_STEP.powf(random.unit()) * (high - low);
+            let step = if random.chance(0.5) { length } else { -length };
+            (old + step).clamp(low, high)
+        }
+    };
+    point[i] = new;
+    rekeyed(space, key, i, old, new)
+}
+
+/// The key after a coordinate has changed.
+fn rekeyed(space: &Space, key: u64, i: usize, old: f64, new: f64) -> u64 {
+    key.wrapping_sub(space.key_term(i, old)).wrapping_add(space.key_term(i, new))
+}
+
+impl Search for EvolutionSearch {
+    type Mark = Move;
+
+    fn prepare(&mut self, space: &Space, _: usize) -> Result<()> {
+        self.disagreement = vec![0; space.dimension()];
+        self.compare();
+        Ok(())
+    }
+
+    fn propose(&mut self, tools: &mut Tools<'_, Move>) -> Option<Proposal<Move>> {
+        let mut point = tools.buffer();
+        // A sweep leaves out what was seen, however much that is.
+        let tries = MAX_TRIES.max(self.order.len().saturating_sub(self.swept as usize) + MAX_TRIES);
+        let mut mark = self.choose(tools.ledger.next_id(), tools.random);
+        if let Move::Start(start) = mark {
+            self.keep_optimum();
+            self.restarts += u64::from(self.solution.is_some());
+            self.idle = 0;
+            if start == Start::Random || tools.best.sample().is_none() {
+                let key = tools.draw(&mut point)?;
+                return Some(Proposal { point, key, mark });
+            }
+        }
+        let key = tools.unseen(tries, &mut point, |tools, attempt, point| {
+            if attempt > 0 && !matches!(mark, Move::Start(_)) {
+                mark = match self.choose(tools.ledger.next_id(), tools.random) {
+                    // Nothing near is left to try: leaps go further.
+                    Move::Start(_) => Move::Leap(1),
+                    other => other,
+                };
+            }
+            let base = match mark {
+                Move::Start(_) => tools.best.sample(),
+                _ => self.solution.as_ref(),
+            };
+            let Some(Sample { point: from, key, .. }) = base else { return u64::MAX };
+            point.copy_from_slice(from);
+            let key = *key;
+            self.write(mark, tools, point, key)
+        })?;
+        Some(Proposal { point, key, mark })
+    }
+
+    fn learn(
+        &mut self,
+        evaluated: Evaluated<Move>,
+        _: &mut Tools<'_, Move>,
+    ) -> Result<Option<Box<[f64]>>> {
+        let Evaluated { sample, asked, is_best } = evaluated;
+        let mark = asked.map(|asked| asked.mark);
+        let rank = sample.rank;
+        let solution = self.solution.as_ref().map(|solution| solution.rank);
+        let improves = solution.is_none_or(|solution| rank.beats(solution));
+        let is_equal = solution.is_some_and(|solution| !solution.beats(rank));
+        let n = self.order.len() as f64;
+        let memory = (MOVE_MEMORY_PER_COORDINATE * n).max(MIN_MEMORY);
+        match mark {
+            Some(Move::Sweep) => self.changes[0].count(improves, memory),
+            Some(Move::Leap(size)) => self.changes[usize::from(size)].count(improves, memory),
+            Some(Move::Mix) => self.mixes.count(improves, memory),
+            Some(Move::Start(_)) | None => {}
+        }
+        let memory = (START_MEMORY_PER_COORDINATE * n).max(MIN_MEMORY);
+        self.starts[self.start as usize].count(is_best, memory);
+        let takes = match mark {
+            Some(Move::Start(start)) => {
+                self.start = start;
+                true
+            }
+            Some(_) => is_equal,
+            None => improves,
+        };
+        if !takes {
+            return Ok(Some(sample.point));
+        }
+        if improves || matches!(mark, Some(Move::Start(_))) {
+            (self.swept, self.idle) = (0, 0);
+        }
+        Ok(self.replace(sample))
+    }
+
+    fn is_sound(&self, space: &Space, ledger: &Ledger<Move>) -> Result<bool> {
+        let n = space.dimension();
+        let has_credit = |mark: &Move| match mark {
+            Move::Leap(size) => usize::from(*size) < self.changes.len(),
+            _ => true,
+        };
+        let mut sorted = self.order.clone();
+        sorted.sort_unstable();
+        Ok(sorted.iter().map(|&i| i as usize).eq(0..n)
+            && self.place <= n
+            && self.changes.len() == sizes(n)
+            && ledger.marks().all(has_credit)
+            && self.solution.iter().chain(&self.optima).all(|sample| sample.is_sound(space))
+            && self.optima.len() <= MAX_OPTIMA
+            && self.oldest <= self.optima.len()
+            && self.swept < ID_HEADROOM
+            && self.idle < ID_HEADROOM
+            && self.restarts < ID_HEADROOM
+            && self.changes.iter().chain([&self.mixes]).chain(&self.starts).all(Credit::is_sound))
+    }
+
+    fn restarts(&self) -> u64 {
+        self.restarts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::optimizers::Algorithm;
+    use crate::outcome::Outcome;
+    use crate::space::Domain;
+
+    fn bits(n: usize) -> Space {
+        Space::builder().array("x", n, Domain::categorical([false, true])).build().unwrap()
+    }
+
+    /// The best value that an algorithm finds.
+    fn best(name: &str, n: usize, budget: u64, seed: u64, value: &dyn Fn(&[f64]) -> f64) -> f64 {
+        let algorithm: Algorithm = name.parse().unwrap();
+        let mut optimizer = algorithm.optimizer(&bits(n), Some(budget), seed).unwrap();
+        for _ in 0..budget {
+            let candidate = optimizer.ask().unwrap();
+            let outcome = Outcome::from(value(candidate.point()));
+            optimizer.tell(candidate, outcome).unwrap();
+        }
+        optimizer.best().and_then(|best| best.rank.value()).unwrap()
+    }
+
+    #[test]
+    fn separable_bits_are_solved_in_a_few_evaluations_per_coordinate() {
+        let zeros =
+            |x: &[f64]| x.iter().zip(0..).filter(|(x, i)| **x != f64::from(i % 2)).count() as f64;
+        assert!((0..10).all(|seed| best("evolution", 100, 800, seed, &zeros) == 0.0));
+    }
+
+    #[test]
+    fn linked_bits_are_found_and_mixed() {
+        // Blocks of four: all ones are best, and fewer ones lead away from them.
+        let block = |x: &[f64]| match x.iter().sum::<f64>() {
+            4.0 => 0.0,
+            ones => 1.0 + ones,
+        };
+        let traps = |x: &[f64]| x.chunks(4).map(block).sum::<f64>();
+        let mean = |name: &str| {
+            (0..10).map(|seed| best(name, 40, 12_000, seed, &traps)).sum::<f64>() / 10.0
+        };
+        assert!(mean("evolution") < 1.0, "{}", mean("evolution"));
+        assert!(mean("random") > 8.0);
+    }
+
+    #[test]
+    fn the_coordinate_that_agrees_with_the_first_has_the_most_information() {
+        let words = [0b1100_1010, 0b1111_0000, 0b0011_0101, 0, 0b1010_1010];
+        let entropies: Vec<f64> =
+            (0..=8).map(|k| if k == 0 { 0.0 } else { f64::from(k) * f64::from(k).ln() }).collect();
+        let mut information = Vec::new();
+        linked(&words, 0, 8, &entropies, &mut information);
+        information.sort_by(|a, b| b.0.total_cmp(&a.0));
+        // Always the opposite of the first; where all agree, there is nothing to copy.
+        let order: Vec<u32> = information.iter().map(|entry| entry.1).collect();
+        assert_eq!(order[..2], [0, 2]);
+        assert_eq!(order.len(), 4);
+    }
+
+    #[test]
+    fn heavy_tails_keep_to_their_range() {
+        let mut random = Random::new(1);
+        for exponent in [1.0, 1.5] {
+            for most in [1, 2, 7, 1000] {
+                let drawn: Vec<usize> =
+                    (0..2000).map(|_| heavy_tailed(exponent, most, &mut random)).collect();
+                assert!(drawn.iter().all(|size| (1..=most).contains(size)));
+                let ones = drawn.iter().filter(|&&size| size == 1).count();
+                assert!(most == 1 || (150..1900).contains(&ones), "{exponent} {most} {ones}");
+            }
+        }
+        assert_eq!(nth_bit(0b1011_0000, 1), 5);
+    }
+}

@@ -1,0 +1,1 @@
+"""Bits and categories: ours beside the others."""
