@@ -42,6 +42,9 @@ const PATIENCE_PER_COORDINATE: u64 = 5;
 const FALLING_SHARE: f64 = 0.7;
 const FALLING_FROM: f64 = 0.2;
 const FALLING_POWER: f64 = 4.0;
+/// The first solution is kept for this many evaluations per coordinate, at most half of the budget: the number of
+/// changes is still falling.
+const FIRST_SOLUTION_PER_COORDINATE: u64 = 20;
 /// The least weight of a kind of move, where the most successful one has 1.
 const MIN_SHARE: f64 = 0.04;
 /// The exponent of the power law of the number of changes of a start near the best point.
@@ -195,7 +198,9 @@ impl EvolutionSearch {
         if self.swept < n {
             return self.choose_by_credit(false, random);
         }
-        if self.idle < PATIENCE_PER_COORDINATE * n {
+        let is_first = asked < FIRST_SOLUTION_PER_COORDINATE * n;
+        let is_early = is_first && self.budget.is_some_and(|budget| asked < budget / 2);
+        if is_early || self.idle < PATIENCE_PER_COORDINATE * n {
             return self.choose_by_credit(self.optima.len() >= 2, random);
         }
         let [anew, near] = self.starts.map(|credit| credit.rate());
