@@ -58,10 +58,10 @@ const START_MEMORY_PER_COORDINATE: f64 = 20.0;
 const MIN_MEMORY: f64 = 20.0;
 /// The evaluations in which one improvement of each kind of move is assumed to begin with.
 const ASSUMED_EVALUATIONS: f64 = 4.0;
-/// The weight of this assumption, in improvements.
-const ASSUMED_IMPROVEMENTS: f64 = 0.3;
 /// The same per coordinate for starts at random points and near the best one.
 const ASSUMED_PER_COORDINATE: [f64; 2] = [20.0, 1.0];
+/// The weight of this assumption, in improvements.
+const ASSUMED_IMPROVEMENTS: f64 = 0.3;
 /// The smallest step on a continuous axis, as a fraction of its length.
 const MIN_STEP: f64 = 1e-7;
 
@@ -438,7 +438,7 @@ impl Search for EvolutionSearch {
     fn propose(&mut self, tools: &mut Tools<'_, Move>) -> Option<Proposal<Move>> {
         let mut point = tools.buffer();
         // A sweep leaves out what was seen, however much that is.
-        let tries = MAX_TRIES.max(self.order.len().saturating_sub(self.swept as usize) + MAX_TRIES);
+        let tries = self.order.len().saturating_sub(self.swept as usize) + MAX_TRIES;
         let mut mark = self.choose(tools.ledger.next_id(), tools.random);
         if let Move::Start(start) = mark {
             self.keep_optimum();
@@ -449,6 +449,8 @@ impl Search for EvolutionSearch {
                 return Some(Proposal { point, key, mark });
             }
         }
+        // The coordinate that a sweep has changed, and its value before.
+        let mut swept: Option<(usize, f64)> = None;
         let key = tools.unseen(tries, &mut point, |tools, attempt, point| {
             if attempt > 0 && !matches!(mark, Move::Start(_)) {
                 mark = match self.choose(tools.ledger.next_id(), tools.random) {
@@ -462,9 +464,18 @@ impl Search for EvolutionSearch {
                 _ => self.solution.as_ref(),
             };
             let Some(Sample { point: from, key, .. }) = base else { return u64::MAX };
-            point.copy_from_slice(from);
             let key = *key;
-            self.write(mark, tools, point, key)
+            // A sweep over many points that were seen does not copy the solution for each.
+            match swept.take() {
+                Some((i, value)) => point[i] = value,
+                None => point.copy_from_slice(from),
+            }
+            let key = self.write(mark, tools, point, key);
+            if mark == Move::Sweep {
+                let i = self.order[self.place - 1] as usize;
+                swept = self.solution.as_ref().map(|solution| (i, solution.point[i]));
+            }
+            key
         })?;
         Some(Proposal { point, key, mark })
     }
@@ -479,7 +490,7 @@ impl Search for EvolutionSearch {
         let rank = sample.rank;
         let solution = self.solution.as_ref().map(|solution| solution.rank);
         let improves = solution.is_none_or(|solution| rank.beats(solution));
-        let is_equal = solution.is_some_and(|solution| !solution.beats(rank));
+        let is_no_worse = solution.is_some_and(|solution| !solution.beats(rank));
         let n = self.order.len() as f64;
         let memory = (MOVE_MEMORY_PER_COORDINATE * n).max(MIN_MEMORY);
         match mark {
@@ -495,7 +506,7 @@ impl Search for EvolutionSearch {
                 self.start = start;
                 true
             }
-            Some(_) => is_equal,
+            Some(_) => is_no_worse,
             None => improves,
         };
         if !takes {
