@@ -353,7 +353,7 @@ impl Search for EmbeddingSearch {
     }
 
     fn is_sound(&self, space: &Space, ledger: &Ledger<InnerCandidate>) -> Result<bool> {
-        let inner = self.dimension + usize::from(self.through.is_some());
+        let inner = self.dimension.saturating_add(usize::from(self.through.is_some()));
         // A mark of a later round would be told to that round's optimizer.
         let is_mark = |mark: &InnerCandidate| {
             mark.round < self.round || (mark.round == self.round && mark.point.len() == inner)
