@@ -459,7 +459,7 @@ impl Search for CmaEsSearch {
         settings.check(n)?;
         Ok(schedule.is_sound(settings, Resolved::max_population(n))
             && distribution.is_sound(n, settings.separable)
-            && generation.is_sound(n, self.generation_size(), asked)
+            && generation.is_sound(n, MAX_GENERATION_FACTOR * schedule.population, asked)
             && self.out <= 1 << 32
             && self.values.is_sound()
             && self.record.is_none_or(f64::is_finite)

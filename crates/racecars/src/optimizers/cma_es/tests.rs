@@ -285,3 +285,31 @@ fn the_separable_variant_works_in_a_hundred_thousand_dimensions() {
     let later = run(&mut cma, 150, sphere);
     assert!(later < first);
 }
+
+#[test]
+fn many_candidates_out_converge_in_larger_generations() {
+    let space = Space::cube(2, -5.0, 5.0).unwrap();
+    // A slope within a ring: small generations of late candidates collapse at its edge.
+    let slope = |x: &[f64]| {
+        let squared = x.iter().map(|x| x * x).sum::<f64>();
+        let excess = (squared - 4.0).max(1.0 - squared);
+        if excess > 0.0 { Outcome::infeasible(excess) } else { Outcome::from(x[0] + x[1]) }
+    };
+    for seed in 0..10 {
+        let mut optimizer = cma(&space, CmaEs::default(), seed);
+        for _ in 0..90 {
+            let candidates: Vec<_> = (0..29).map(|_| optimizer.ask().unwrap()).collect();
+            for candidate in candidates {
+                let outcome = slope(candidate.point());
+                optimizer.tell(candidate, outcome).unwrap();
+            }
+            // Few are out now, and more outcomes are told than a generation of lambda has.
+            let last = optimizer.ask().unwrap();
+            assert_eq!(load(&optimizer.save()).unwrap().save(), optimizer.save());
+            let outcome = slope(last.point());
+            optimizer.tell(last, outcome).unwrap();
+        }
+        let best = optimizer.best().and_then(|best| best.rank.value()).unwrap();
+        assert!(best < 1e-6 - 8f64.sqrt(), "{seed}: {best}");
+    }
+}
