@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 import racecars
 from peers.field.optimizers import PEERS, is_ours
@@ -28,15 +29,23 @@ def numbers(text: str, what: str) -> list[int]:
         raise ValueError(f"{what} {text} are not integers or ranges, as in 1-5,8") from None
 
 
-def methods(text: str, theirs: Iterable[str]) -> list[str]:
-    """The methods by name; `peers` are all of theirs. `;` separates methods that have settings."""
+def methods(text: str, theirs: Iterable[str], known: Iterable[str] = PEERS) -> list[str]:
+    """The methods by name, ours or known; `peers` are all of theirs. `;` separates methods that
+    have settings."""
     given = text.split(";") if ";" in text else [text] if ":" in text else text.split(",")
     names = [name for part in given for name in (theirs if part == "peers" else [part])]
     for name in names:
-        if name not in PEERS and not is_ours(name):
-            known = [*racecars.METHODS, *PEERS]
-            raise ValueError(f"method {name} is not one of {', '.join(known)}")
+        if name not in known and not is_ours(name):
+            allowed = [*racecars.METHODS, *known]
+            raise ValueError(f"method {name} is not one of {', '.join(allowed)}")
     return list(dict.fromkeys(names))
+
+
+def publish(page: str, out: Path | None) -> None:
+    """Prints a page, and writes it to a file if one is given."""
+    print(page)
+    if out:
+        out.write_text(page)
 
 
 def guarded(run: Callable[[argparse.Namespace], None], options: argparse.Namespace) -> int:

@@ -31,7 +31,7 @@ from peers.field.optimizers import PEERS
 from peers.field.run import Peer
 from peers.kept import Kept, run_jobs
 from peers.machine import use_one_thread, written_by
-from peers.options import HALVES, guarded, methods, numbers
+from peers.options import HALVES, guarded, methods, numbers, publish
 
 OURS = ("auto", "race-cars", "cma-es", "l-shade")
 THEIRS = (
@@ -158,9 +158,7 @@ def run(options: argparse.Namespace) -> None:
     packages = [PEERS[name].package for name in chosen if name in PEERS]
     about = written_by("./scripts/bbob", ["coco-experiment", *packages])
     text = report.page(results, about, options.by)
-    print(text)
-    if options.out:
-        options.out.write_text(text)
+    publish(text, options.out)
 
 
 def main() -> int:

@@ -25,11 +25,10 @@ from peers.bits.methods import PEERS, SLOW
 from peers.bits.problems import HALVES, Problem
 from peers.bits.trials import Job, Trial
 from peers.few.ranks import ranks_of
-from peers.field.optimizers import is_ours
 from peers.field.report import NONE, markdown
 from peers.kept import Kept, run_jobs
 from peers.machine import use_one_thread, written_by
-from peers.options import guarded, numbers
+from peers.options import guarded, methods, numbers, publish
 
 FIRST_INSTANCE = {"choose": 1, "report": 11}
 FAST = tuple(name for name in PEERS if name not in SLOW)
@@ -62,14 +61,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--cache", metavar="CSV", type=Path, default=Path("target/bits/runs.csv"))
     parser.add_argument("--out", metavar="FILE", type=Path, help="write the tables here, too")
     return parser.parse_args()
-
-
-def chosen_methods(text: str) -> list[str]:
-    names = [name for part in text.split(",") for name in (FAST if part == "peers" else [part])]
-    for name in names:
-        if name not in PEERS and not is_ours(name):
-            raise ValueError(f"method {name} is not ours and not one of {', '.join(PEERS)}")
-    return list(dict.fromkeys(names))
 
 
 class Ranks:
@@ -117,7 +108,7 @@ def run(options: argparse.Namespace) -> None:
     if options.quick:
         options.dims, options.budgets, options.instances = "64", "5", 1
     dims, factors = numbers(options.dims, "dims"), numbers(options.budgets, "budgets")
-    methods, names = chosen_methods(options.methods), HALVES[options.half]
+    chosen, names = methods(options.methods, FAST, PEERS), HALVES[options.half]
     first = FIRST_INSTANCE[options.half]
     cells = [(dim, factor * dim) for dim in dims for factor in factors]
     jobs = [
@@ -125,18 +116,17 @@ def run(options: argparse.Namespace) -> None:
         for dim, budget in cells
         for instance in range(first, first + options.instances)
         for name in names
-        for method in methods
+        for method in chosen
     ]
-    ranks = Ranks(run_jobs("bits", jobs, Kept(options.cache, Trial), options.processes), methods)
+    ranks = Ranks(run_jobs("bits", jobs, Kept(options.cache, Trial), options.processes), chosen)
     columns = {f"n = {dim}, {budget // dim}n": ranks.mean((dim, budget)) for dim, budget in cells}
     if options.json:
         named = {
-            name: means and dict(zip(methods, means, strict=True))
-            for name, means in columns.items()
+            name: means and dict(zip(chosen, means, strict=True)) for name, means in columns.items()
         }
         print(json.dumps({"half": options.half, "mean_ranks": named}, indent=1))
         return
-    packages = ["ioh", *(PEERS[name][1] for name in methods if name in PEERS)]
+    packages = ["ioh", *(PEERS[name][1] for name in chosen if name in PEERS)]
     about = written_by("./scripts/bits", list(dict.fromkeys(packages)))
     terms = (
         f"Mean ranks over {len(names)} problems ({options.half}) and {options.instances} "
@@ -149,9 +139,7 @@ def run(options: argparse.Namespace) -> None:
             parts.append(ranks.table({name: ranks.mean(cell, name) for name in names}))
     parts += [f"- {note}" for note in ranks.notes]
     page = "\n\n".join(parts) + "\n"
-    print(page)
-    if options.out:
-        options.out.write_text(page)
+    publish(page, options.out)
 
 
 def main() -> int:

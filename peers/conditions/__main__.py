@@ -24,10 +24,9 @@ from peers.conditions import report
 from peers.conditions.askers import PEERS
 from peers.conditions.simulators import SIMULATORS
 from peers.conditions.trials import NOISE_HANDLING, Job, Trial
-from peers.field.optimizers import is_ours
 from peers.kept import Kept, run_jobs
 from peers.machine import use_one_thread, written_by
-from peers.options import HALVES, guarded, numbers
+from peers.options import HALVES, guarded, methods, numbers, publish
 
 SCRATCH = Path("target/conditions")
 # Of each group of BBOB two functions.
@@ -73,23 +72,13 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def chosen_methods(part: str, text: str) -> list[str]:
-    given = text.split(";") if ";" in text else [text] if ":" in text else text.split(",")
-    names = [name for item in given for name in (THEIRS[part] if item == "peers" else [item])]
-    for name in names:
-        if name not in THEIRS[part] and not is_ours(name):
-            known = ", ".join(THEIRS[part])
-            raise ValueError(f"method {name} is not ours and not one of {known or 'no others'}")
-    return list(dict.fromkeys(names))
-
-
 def evaluations(budget: str, dim: int) -> int:
     return int(budget[:-1]) * dim if budget.endswith("n") else int(budget)
 
 
 def jobs_of(options: argparse.Namespace) -> list[Job]:
     part: str = options.part
-    chosen = chosen_methods(part, options.methods or METHODS[part])
+    chosen = methods(options.methods or METHODS[part], THEIRS[part], THEIRS[part])
     instances = numbers(options.instances or HALVES[options.half], "instances")
     instances = instances if options.instances else instances[:INSTANCES]
     budgets = (options.budgets or BUDGETS[part]).split(",")
@@ -127,9 +116,7 @@ def run(options: argparse.Namespace) -> None:
     packages = [PEERS[job.method][0] for job in jobs if job.method in PEERS]
     about = written_by("./scripts/conditions", ["coco-experiment", *dict.fromkeys(packages)])
     page = report.page(options.part, trials, about)
-    print(page)
-    if options.out:
-        options.out.write_text(page)
+    publish(page, options.out)
 
 
 def main() -> int:

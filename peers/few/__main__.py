@@ -25,7 +25,7 @@ from peers.few.ranks import Cell, Ranks, page
 from peers.field.optimizers import PEERS
 from peers.kept import Kept, run_jobs
 from peers.machine import use_one_thread, written_by
-from peers.options import HALVES, guarded, methods, numbers
+from peers.options import HALVES, guarded, methods, numbers, publish
 
 OURS = ("auto", "race-cars")
 THEIRS = (
@@ -126,9 +126,7 @@ def run(options: argparse.Namespace) -> None:
         return
     packages = [PEERS[name].package for name in chosen if name in PEERS]
     text = page(ranks, written_by("./scripts/few", ["coco-experiment", *packages]))
-    print(text)
-    if options.out:
-        options.out.write_text(text)
+    publish(text, options.out)
 
 
 def main() -> int:

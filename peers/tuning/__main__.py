@@ -28,11 +28,10 @@ from typing import Any
 
 import numpy as np
 
-from peers.field.optimizers import is_ours
 from peers.field.report import NONE, markdown
 from peers.kept import Kept, run_jobs
 from peers.machine import use_one_thread, written_by
-from peers.options import HALVES, guarded, numbers
+from peers.options import HALVES, guarded, methods, numbers, publish
 from peers.tuning.methods import PEERS
 from peers.tuning.tasks import TASKS, Task, sampled
 from peers.tuning.trials import Job, Trial, values
@@ -69,15 +68,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--cache", metavar="CSV", type=Path, default=SCRATCH / "runs.csv")
     parser.add_argument("--out", metavar="FILE", type=Path, help="write the tables here, too")
     return parser.parse_args()
-
-
-def chosen_methods(text: str) -> list[str]:
-    given = text.split(";") if ";" in text else [text] if ":" in text else text.split(",")
-    names = [name for part in given for name in (THEIRS if part == "peers" else [part])]
-    for name in names:
-        if name not in PEERS and not is_ours(name):
-            raise ValueError(f"method {name} is not ours and not one of {', '.join(PEERS)}")
-    return list(dict.fromkeys([*names, RANDOM]))
 
 
 def chosen_tasks(options: argparse.Namespace) -> list[Task]:
@@ -191,7 +181,8 @@ def is_anytime(method: str) -> bool:
 def run(options: argparse.Namespace) -> None:
     budgets = sorted(numbers("30" if options.quick else options.budgets, "budgets"))
     seeds = 1 if options.quick else options.seeds
-    tasks, chosen = chosen_tasks(options), chosen_methods(options.methods)
+    tasks = chosen_tasks(options)
+    chosen = list(dict.fromkeys([*methods(options.methods, THEIRS, PEERS), RANDOM]))
     jobs = [
         Job(task.name, method, seed, budget)
         for method in chosen
@@ -211,9 +202,7 @@ def run(options: argparse.Namespace) -> None:
         f"median of random search after {REFERENCE} evaluations. Bold names are ours."
     )
     page = "\n\n".join(["# Tuning scikit-learn models", about, terms, scores.page(seeds)])
-    print(page)
-    if options.out:
-        options.out.write_text(page)
+    publish(page, options.out)
 
 
 def main() -> int:

@@ -526,9 +526,7 @@ impl Classifier {
                 }
             };
             self.changes.push((index, new));
-            key = key
-                .wrapping_sub(space.key_term(index, old))
-                .wrapping_add(space.key_term(index, new));
+            key = space.changed_key(key, index, old, new);
         }
         key
     }

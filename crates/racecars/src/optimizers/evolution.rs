@@ -284,7 +284,7 @@ impl EvolutionSearch {
             let i = i as usize;
             let (old, new) = (point[i], donor[i]);
             point[i] = new;
-            rekeyed(space, key, i, old, new)
+            space.changed_key(key, i, old, new)
         })
     }
 
@@ -418,12 +418,7 @@ fn change(space: &Space, random: &mut Random, i: usize, point: &mut [f64], key: 
         }
     };
     point[i] = new;
-    rekeyed(space, key, i, old, new)
-}
-
-/// The key after a coordinate has changed.
-fn rekeyed(space: &Space, key: u64, i: usize, old: f64, new: f64) -> u64 {
-    key.wrapping_sub(space.key_term(i, old)).wrapping_add(space.key_term(i, new))
+    space.changed_key(key, i, old, new)
 }
 
 impl Search for EvolutionSearch {

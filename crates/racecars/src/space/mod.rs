@@ -419,6 +419,12 @@ impl Space {
         }
     }
 
+    /// The key of a point after a coordinate has changed.
+    #[inline]
+    pub(crate) fn changed_key(&self, key: u64, index: usize, old: f64, new: f64) -> u64 {
+        key.wrapping_sub(self.key_term(index, old)).wrapping_add(self.key_term(index, new))
+    }
+
     /// The key of a point: see [`Space::key_term`]. 0 in continuous spaces.
     pub(crate) fn key(&self, point: &[f64]) -> u64 {
         if !self.can_repeat() {
