@@ -61,6 +61,9 @@ impl AcceptedSpaces {
             let n = space.dimension();
             return Some(format!("takes at most {max_dimension} coordinates, the space has {n}"));
         }
+        if coordinates == AcceptedCoordinates::Continuous && space.has_rules() {
+            return Some("takes spaces without conditions, constraints and structures".to_string());
+        }
         let is_refused = |axis: Axis| match (coordinates, axis) {
             (AcceptedCoordinates::Any, _) | (_, Axis::Continuous { .. }) => false,
             (AcceptedCoordinates::Ordered, Axis::Unordered { last }) => last > 1.0,
@@ -184,7 +187,7 @@ macro_rules! registry {
                     }
                 )*
                 // A member of portfolios that is not an algorithm of its own.
-                PolishSearch::NAME if depth > 0 && space.is_continuous() => {
+                PolishSearch::NAME if depth > 0 && space.is_continuous() && !space.has_rules() => {
                     let polish =
                         Shell::<PolishSearch>::restore(PolishSearch::NAME, space, state, depth)?;
                     Ok(Box::new(polish))

@@ -34,6 +34,10 @@ pub(crate) trait Search: fmt::Debug + Send + Serialize + DeserializeOwned {
     /// and the shell stores no copy.
     const KEEPS_BEST: bool = false;
 
+    /// Whether proposed points satisfy the rules of the space already, as those of a portfolio's members do.
+    /// They are not changed then. Other algorithms propose points of the box.
+    const SETTLES: bool = false;
+
     /// Proposes the next point; `None` if there is none.
     fn propose(&mut self, tools: &mut Tools<'_, Self::Mark>) -> Option<Proposal<Self::Mark>>;
 
@@ -257,6 +261,34 @@ impl<S: Search> Shell<S> {
         &self.search
     }
 
+    /// Makes a proposed point satisfy the rules of the space, and returns its key. Points that are settled
+    /// already are those of a portfolio's members.
+    fn settle(&mut self, point: &mut [f64]) -> Option<u64> {
+        /// Points tried before an unseen one is drawn.
+        const MAX_TRIES: usize = 32;
+        /// The part of an axis that a step away from a seen point stays within.
+        const REACH: f64 = 0.2;
+        let is_member_point = S::SETTLES && self.space.admits(point);
+        if is_member_point {
+            return Some(self.space.key(point));
+        }
+        let anchor: Option<Box<[f64]>> = self.best().map(|best| best.point.into());
+        let Shell { space, random, ledger, .. } = self;
+        for _ in 0..MAX_TRIES {
+            space.settle(point, anchor.as_deref(), random);
+            let key = space.key(point);
+            let is_seen = match space.can_repeat() {
+                true => ledger.has_seen(key),
+                false => anchor.as_deref() == Some(&*point),
+            };
+            if !is_seen {
+                return Some(key);
+            }
+            space.step(REACH, point, random);
+        }
+        ledger.draw(space, random, point)
+    }
+
     fn parts(&mut self) -> (&mut S, Tools<'_, S::Mark>) {
         let Shell { space, random, ledger, best, search, buffers, .. } = self;
         (search, Tools { space, random, ledger, best, buffers })
@@ -286,7 +318,10 @@ impl<S: Search> Optimizer for Shell<S> {
             return None;
         }
         let (search, mut tools) = self.parts();
-        let Proposal { point, key, mark } = search.propose(&mut tools)?;
+        let Proposal { mut point, mut key, mark } = search.propose(&mut tools)?;
+        if self.space.has_rules() {
+            key = self.settle(&mut point)?;
+        }
         debug_assert_eq!(self.space.check(&point), Ok(()), "{}: a point of the space", self.name);
         debug_assert!(
             !self.space.can_repeat() || key == self.space.key(&point),

@@ -411,6 +411,7 @@ impl<R: Rule> Search for PortfolioSearch<R> {
     type Mark = Origin;
 
     const KEEPS_BEST: bool = true;
+    const SETTLES: bool = true;
 
     #[expect(clippy::expect_used, reason = "see the message")]
     fn propose(&mut self, tools: &mut Tools<'_, Origin>) -> Option<Proposal<Origin>> {

@@ -1,7 +1,7 @@
 //! The builder of spaces, and the checks that every space passes.
 
 use super::numbers::is_by_position;
-use super::{Domain, Entry, MAX_DIMENSION, Space, Value};
+use super::{Domain, Entry, MAX_DIMENSION, Space, Structure, Value};
 use crate::error::{Error, Result, ensure};
 use std::collections::HashSet;
 
@@ -9,6 +9,9 @@ use std::collections::HashSet;
 #[derive(Debug, Clone, Default)]
 pub struct SpaceBuilder {
     coordinates: Vec<NamedDomain>,
+    constraints: Vec<String>,
+    /// The first condition that was given before any coordinate.
+    stray_condition: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -17,19 +20,116 @@ struct NamedDomain {
     /// The length of an array; `None` for a single coordinate.
     count: Option<usize>,
     domain: Domain,
+    condition: Option<String>,
+    structure: Option<Structure>,
 }
 
 impl SpaceBuilder {
     /// Adds a single coordinate.
-    pub fn coordinate(mut self, name: impl Into<String>, domain: Domain) -> Self {
-        self.coordinates.push(NamedDomain { name: name.into(), count: None, domain });
+    pub fn coordinate(self, name: impl Into<String>, domain: Domain) -> Self {
+        self.add(name.into(), None, domain, None)
+    }
+
+    fn add(
+        mut self,
+        name: String,
+        count: Option<usize>,
+        domain: Domain,
+        structure: Option<Structure>,
+    ) -> Self {
+        let condition = None;
+        self.coordinates.push(NamedDomain { name, count, domain, condition, structure });
         self
     }
 
-    /// Adds an array of `count` coordinates under one name, all with the same domain.
-    pub fn array(mut self, name: impl Into<String>, count: usize, domain: Domain) -> Self {
-        self.coordinates.push(NamedDomain { name: name.into(), count: Some(count), domain });
+    /// Makes the last coordinate or array conditional: it is active only where this holds. An inactive
+    /// coordinate is not part of a point.
+    ///
+    /// ```
+    /// use racecars::Space;
+    ///
+    /// let space = Space::builder()
+    ///     .categorical("kernel", ["linear", "poly", "rbf"])
+    ///     .integer("degree", 2, 5).when("kernel = poly")
+    ///     .log_real("gamma", 1e-4, 1.0).when("kernel in (poly, rbf)")
+    ///     .build()?;
+    /// let point = space.encode([("kernel", "rbf".into()), ("gamma", 0.01.into())])?;
+    /// assert_eq!(space.view(&point).to_string(), "kernel=rbf gamma=0.01");
+    /// # Ok::<(), racecars::Error>(())
+    /// ```
+    pub fn when(mut self, condition: impl Into<String>) -> Self {
+        match self.coordinates.last_mut() {
+            Some(last) => last.condition = Some(condition.into()),
+            None => self.stray_condition = Some(condition.into()),
+        }
         self
+    }
+
+    /// Adds a constraint that every point satisfies. Comparisons (`<`, `<=`, `>`, `>=`, `=`, `!=`, `in`) of
+    /// sums, products and the functions `abs`, `sqrt`, `exp`, `log`, `min`, `max` and `sum` are combined by
+    /// `and`, `or` and `not`. A constraint that depends on an inactive coordinate holds.
+    ///
+    /// ```
+    /// use racecars::Space;
+    ///
+    /// let space = Space::builder()
+    ///     .real("a", 0.0, 1.0)
+    ///     .real("b", 0.0, 1.0)
+    ///     .categorical("mode", ["fast", "exact"])
+    ///     .subject_to("a < b")
+    ///     .subject_to("not (mode = fast and a + b > 1.5)")
+    ///     .build()?;
+    /// # Ok::<(), racecars::Error>(())
+    /// ```
+    pub fn subject_to(mut self, constraint: impl Into<String>) -> Self {
+        self.constraints.push(constraint.into());
+        self
+    }
+
+    /// Adds an order of the numbers 0 to `count` - 1.
+    pub fn permutation(self, name: impl Into<String>, count: usize) -> Self {
+        let items = (0..count as i64).map(Value::Integer).collect();
+        self.order_of(name, items)
+    }
+
+    /// Adds an order of these items.
+    pub fn order_of(self, name: impl Into<String>, items: Vec<Value>) -> Self {
+        let count = items.len();
+        self.add(name.into(), Some(count), Domain::Categorical(items), Some(Structure::Permutation))
+    }
+
+    /// Adds a selection of `sizes.start()` to `sizes.end()` of these items.
+    ///
+    /// ```
+    /// use racecars::Space;
+    ///
+    /// let space = Space::builder()
+    ///     .subset("pick", 2..=2, ["a", "b", "c", "d"])
+    ///     .permutation("order", 5)
+    ///     .simplex("mix", 3)
+    ///     .build()?;
+    /// # Ok::<(), racecars::Error>(())
+    /// ```
+    pub fn subset<V: Into<Value>>(
+        self,
+        name: impl Into<String>,
+        sizes: std::ops::RangeInclusive<usize>,
+        items: impl IntoIterator<Item = V>,
+    ) -> Self {
+        let items: Vec<Value> = items.into_iter().map(Into::into).collect();
+        let (count, least, most) = (items.len(), *sizes.start(), *sizes.end());
+        let structure = Structure::Subset { items, least, most };
+        self.add(name.into(), Some(count), Domain::Boolean, Some(structure))
+    }
+
+    /// Adds `count` numbers from 0 that add up to 1: the shares of a mixture.
+    pub fn simplex(self, name: impl Into<String>, count: usize) -> Self {
+        self.add(name.into(), Some(count), Domain::real(0.0, 1.0), Some(Structure::Simplex))
+    }
+
+    /// Adds an array of `count` coordinates under one name, all with the same domain.
+    pub fn array(self, name: impl Into<String>, count: usize, domain: Domain) -> Self {
+        self.add(name.into(), Some(count), domain, None)
     }
 
     /// Adds a real from `low` to `high`.
@@ -96,7 +196,10 @@ impl SpaceBuilder {
         let mut names = HashSet::with_capacity(self.coordinates.len());
         let mut entries = Vec::with_capacity(self.coordinates.len());
         let mut dimension = 0usize;
-        for NamedDomain { name, count, domain } in self.coordinates {
+        if let Some(stray) = self.stray_condition {
+            return Err(Error::space(format!("condition `{stray}` is before any coordinate")));
+        }
+        for NamedDomain { name, count, domain, condition, structure } in self.coordinates {
             let place = entries.len();
             ensure!(!name.is_empty(), space, "coordinate {place} has an empty name");
             ensure!(count != Some(0), space, "coordinate `{name}`: an array of 0 coordinates");
@@ -112,9 +215,21 @@ impl SpaceBuilder {
                 "coordinate `{name}`: the space has {dimension} coordinates up to here; \
                  at most {MAX_DIMENSION} are allowed"
             );
+            if let Some(structure) = &structure {
+                structure.check(count.unwrap_or(1)).map_err(refuse)?;
+            }
             let is_by_position = is_by_position(&domain);
-            entries.push(Entry { name, domain, axis, offset, count, is_by_position });
+            entries.push(Entry {
+                name,
+                domain,
+                axis,
+                offset,
+                count,
+                is_by_position,
+                condition,
+                structure,
+            });
         }
-        Ok(Space::from_entries(entries, dimension))
+        Space::from_entries(entries, dimension, &self.constraints)
     }
 }

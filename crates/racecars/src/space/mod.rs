@@ -10,6 +10,7 @@ mod domain;
 mod numbers;
 mod point;
 mod region;
+mod rules;
 mod seen;
 mod spec;
 mod value;
@@ -19,6 +20,8 @@ pub use builder::SpaceBuilder;
 pub use domain::{Domain, Scale};
 pub use point::Point;
 pub(crate) use region::SearchRegion;
+use rules::Rules;
+pub use rules::Structure;
 pub(crate) use seen::Seen;
 pub use value::{Value, Values};
 
@@ -97,7 +100,14 @@ struct SpaceData {
     continuous: Vec<u32>,
     is_continuous: bool,
     fingerprint: u64,
+    /// Conditions, constraints and structures, if there are any.
+    rules: Option<Rules>,
+    /// With rules, the keys of the points that satisfy them, in ascending order, if the box is small.
+    admitted: Option<Vec<u64>>,
 }
+
+/// The largest number of points of a box that are counted one by one.
+const MAX_COUNTED: u64 = 1 << 18;
 
 /// A named coordinate of a space, or a named array of coordinates.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,6 +120,10 @@ pub struct Entry {
     count: Option<usize>,
     /// Whether the numeric form of the values is their position in the domain.
     is_by_position: bool,
+    /// When this entry is active; always if `None`.
+    condition: Option<String>,
+    /// What the coordinates of an array are together.
+    structure: Option<Structure>,
 }
 
 impl Entry {
@@ -128,9 +142,69 @@ impl Entry {
         self.count
     }
 
+    /// The condition under which this entry is active; `None` if it always is.
+    pub fn condition(&self) -> Option<&str> {
+        self.condition.as_deref()
+    }
+
+    /// What the coordinates of this array are together; `None` if they are independent.
+    pub fn structure(&self) -> Option<&Structure> {
+        self.structure.as_ref()
+    }
+
     /// The indices of this entry's coordinates in an encoded point.
     pub fn range(&self) -> std::ops::Range<usize> {
         self.offset..self.offset + self.count.unwrap_or(1)
+    }
+}
+
+impl Entry {
+    /// The values of this entry in an encoded point.
+    fn decode(&self, point: &[f64]) -> Values {
+        let codes = &point[self.range()];
+        let decode = |&code: &f64| self.domain.decode(code);
+        match (&self.structure, self.count) {
+            (Some(Structure::Subset { items, .. }), _) => {
+                let selected = items.iter().zip(codes).filter(|(_, code)| **code != 0.0);
+                Values::Many(selected.map(|(item, _)| item.clone()).collect())
+            }
+            (_, None) => Values::One(decode(&codes[0])),
+            (_, Some(_)) => Values::Many(codes.iter().map(decode).collect()),
+        }
+    }
+
+    /// Writes the codes of these values. The error names the coordinate.
+    fn encode(&self, values: &Values, codes: &mut [f64]) -> Result<(), String> {
+        let Entry { name, domain, count, structure, .. } = self;
+        if let (Some(Structure::Subset { items, .. }), Values::Many(values)) = (structure, values) {
+            codes.fill(0.0);
+            for value in values {
+                let is_item = |item: &Value| item.identity() == value.identity();
+                let place = items.iter().position(is_item);
+                let place = place.ok_or_else(|| format!("`{name}`: {value} is not an item"))?;
+                if std::mem::replace(&mut codes[place], 1.0) != 0.0 {
+                    return Err(format!("`{name}`: {value} is given twice"));
+                }
+            }
+            return Ok(());
+        }
+        let values = match (values, count) {
+            (Values::One(value), None) => std::slice::from_ref(value),
+            (Values::Many(values), Some(count)) if values.len() == *count => values,
+            (given, count) => {
+                let given = match given {
+                    Values::One(_) => "one value".to_string(),
+                    Values::Many(values) => format!("{} values", values.len()),
+                };
+                let wanted = count.map_or("one value".into(), |n| format!("an array of {n}"));
+                return Err(format!("`{name}` takes {wanted}, not {given}"));
+            }
+        };
+        for (i, (code, value)) in codes.iter_mut().zip(values).enumerate() {
+            let place = if count.is_some() { format!("[{i}]") } else { String::new() };
+            *code = domain.encode(value).map_err(|what| format!("`{name}{place}`: {what}"))?;
+        }
+        Ok(())
     }
 }
 
@@ -155,7 +229,12 @@ impl Space {
         Space::builder().reals("x", dimension, low, high).build()
     }
 
-    fn from_entries(entries: Vec<Entry>, dimension: usize) -> Space {
+    fn from_entries(
+        entries: Vec<Entry>,
+        dimension: usize,
+        constraints: &[String],
+    ) -> Result<Space> {
+        let rules = Rules::new(&entries, constraints)?;
         let mut entry_of = Vec::new();
         if entries.len() > 1 {
             entry_of.reserve_exact(dimension);
@@ -177,9 +256,9 @@ impl Space {
             Cardinality::of(&entries, dimension, &mut key_weights)
         };
         let mut hasher = DefaultHasher::new();
-        format!("{entries:?}").hash(&mut hasher);
+        format!("{entries:?}{constraints:?}").hash(&mut hasher);
         let fingerprint = hasher.finish();
-        Space {
+        let mut space = Space {
             inner: Arc::new(SpaceData {
                 entries,
                 dimension,
@@ -190,8 +269,27 @@ impl Space {
                 continuous,
                 is_continuous,
                 fingerprint,
+                rules,
+                admitted: None,
             }),
+        };
+        let admitted = space.count_admitted();
+        if let Some(inner) = Arc::get_mut(&mut space.inner) {
+            inner.admitted = admitted;
         }
+        Ok(space)
+    }
+
+    /// The keys of the points that satisfy the rules, if there are rules and the box is small.
+    fn count_admitted(&self) -> Option<Vec<u64>> {
+        let rules = self.inner.rules.as_ref()?;
+        let points = self.box_cardinality().filter(|points| *points <= MAX_COUNTED)?;
+        let mut point = vec![0.0; self.dimension()];
+        let is_admitted = |key: &u64| {
+            self.point_of_key(*key, &mut point);
+            rules.admits(self.entries(), &point)
+        };
+        Some((0..points).filter(is_admitted).collect())
     }
 
     /// A hash of the space, for comparisons within one process.
@@ -294,16 +392,86 @@ impl Space {
         self.inner.is_continuous
     }
 
-    /// The number of points, if it is finite and fits in 64 bits.
+    /// Whether every coordinate is continuous, and every point of the box is a point of the space.
+    #[inline]
+    pub(crate) fn is_real_box(&self) -> bool {
+        self.is_continuous() && !self.has_rules()
+    }
+
+    /// The number of points, if it is finite and fits in 64 bits. With conditions or constraints, if there
+    /// are few.
     pub fn cardinality(&self) -> Option<u64> {
+        match (&self.inner.rules, &self.inner.admitted) {
+            (None, _) => self.box_cardinality(),
+            (Some(_), admitted) => admitted.as_ref().map(|keys| keys.len() as u64),
+        }
+    }
+
+    /// The number of points, those that break the rules included.
+    pub(crate) fn box_cardinality(&self) -> Option<u64> {
         match &self.inner.cardinality {
             Cardinality::Counted(points) => Some(*points),
             _ => None,
         }
     }
 
-    /// Fills `point` with a uniform draw. It must have one number per coordinate.
+    /// With rules, the keys of all points that satisfy them, if they were counted.
+    fn admitted_keys(&self) -> Option<&[u64]> {
+        self.inner.admitted.as_deref()
+    }
+
+    /// Whether any coordinate has a condition, any constraint is to be satisfied, or coordinates of an array
+    /// belong together. If not, every point of the box is a point of the space.
+    #[inline]
+    pub fn has_rules(&self) -> bool {
+        self.inner.rules.is_some()
+    }
+
+    /// The constraints that all points satisfy.
+    pub fn constraints(&self) -> impl Iterator<Item = &str> {
+        self.inner.rules.iter().flat_map(Rules::constraints)
+    }
+
+    /// The share of the box that satisfies each constraint alone, and then all together, as estimated by
+    /// draws. Empty without rules.
+    pub fn admitted_shares(&self) -> &[f64] {
+        self.inner.rules.as_ref().map_or(&[], Rules::shares)
+    }
+
+    /// Whether each entry is active in a point.
+    pub fn active(&self, point: &[f64]) -> Vec<bool> {
+        match &self.inner.rules {
+            None => vec![true; self.entries().len()],
+            Some(rules) => rules.active(self.entries(), point),
+        }
+    }
+
+    /// Changes a point of the box so that it satisfies the rules: see [`Rules::settle`].
+    pub(crate) fn settle(&self, point: &mut [f64], anchor: Option<&[f64]>, random: &mut Random) {
+        if let Some(rules) = &self.inner.rules {
+            rules.settle(self.entries(), point, anchor, random);
+        }
+    }
+
+    /// Changes one active coordinate, within `reach` times its axis, or takes a step in an array that belongs
+    /// together. The point may break constraints then. Does nothing without rules.
+    pub(crate) fn step(&self, reach: f64, point: &mut [f64], random: &mut Random) {
+        if let Some(rules) = &self.inner.rules {
+            rules.step(self.entries(), reach, point, random);
+        }
+    }
+
+    /// Whether a point of the box satisfies the rules.
+    pub(crate) fn admits(&self, point: &[f64]) -> bool {
+        self.inner.rules.as_ref().is_none_or(|rules| rules.admits(self.entries(), point))
+    }
+
+    /// Fills `point` with a draw: a uniform one, unless constraints leave little of the box. It must have one
+    /// number per coordinate.
     pub fn draw(&self, random: &mut Random, point: &mut [f64]) {
+        if let Some(rules) = &self.inner.rules {
+            return rules.draw(self.entries(), point, random);
+        }
         for (range, axis) in self.axes() {
             axis.fill(random, &mut point[range]);
         }
@@ -320,8 +488,14 @@ impl Space {
     }
 
     /// Checks that an encoded point belongs to this space. The error names the first coordinate that
-    /// does not.
+    /// does not, or the rule that the point breaks.
     pub fn check(&self, point: &[f64]) -> Result<()> {
+        self.check_box(point)?;
+        self.check_rules(point)
+    }
+
+    /// Checks the range of every coordinate, and no rules.
+    pub(crate) fn check_box(&self, point: &[f64]) -> Result<()> {
         self.check_length(point)?;
         for (range, axis) in self.axes() {
             if let Some(i) = point[range.clone()].iter().position(|&x| !axis.contains(x)) {
@@ -338,6 +512,13 @@ impl Space {
         Ok(())
     }
 
+    fn check_rules(&self, point: &[f64]) -> Result<()> {
+        match self.inner.rules.as_ref().and_then(|rules| rules.obstacle(self.entries(), point)) {
+            None => Ok(()),
+            Some(obstacle) => Err(Error::point(format!("the point breaks a rule: {obstacle}"))),
+        }
+    }
+
     fn check_length(&self, point: &[f64]) -> Result<()> {
         let (given, n) = (point.len(), self.dimension());
         ensure!(given == n, point, "the point has {given} coordinates, the space has {n}");
@@ -350,7 +531,8 @@ impl Space {
         Point::new(self, point)
     }
 
-    /// Encodes a point given by name. Every name of the space must occur exactly once.
+    /// Encodes a point given by name. Every name of the space must occur exactly once, except those of
+    /// inactive entries, which may be missing.
     ///
     /// ```
     /// use racecars::Space;
@@ -370,27 +552,26 @@ impl Space {
             let entry = self.entry(name)?;
             let slots = &mut point[entry.range()];
             ensure!(slots[0].is_nan(), point, "coordinate `{name}` is given twice");
-            let values = match (&values, entry.count) {
-                (Values::One(value), None) => std::slice::from_ref(value),
-                (Values::Many(values), Some(count)) if values.len() == count => values,
-                (given, count) => {
-                    let given = match given {
-                        Values::One(_) => "one value".to_string(),
-                        Values::Many(values) => format!("{} values", values.len()),
-                    };
-                    let wanted = count.map_or("one value".into(), |n| format!("an array of {n}"));
-                    let message = format!("coordinate `{name}` takes {wanted}, not {given}");
-                    return Err(Error::point(message));
-                }
-            };
-            for (i, (slot, value)) in slots.iter_mut().zip(values).enumerate() {
-                *slot = self.encode_coordinate(entry.offset + i, value)?;
-            }
+            entry
+                .encode(&values, slots)
+                .map_err(|what| Error::point(format!("coordinate {what}")))?;
         }
-        match self.entries().iter().find(|e| point[e.offset].is_nan()) {
-            Some(missing) => Err(Error::point(format!("coordinate `{}` is missing", missing.name))),
-            None => Ok(point),
+        self.complete(point)
+    }
+
+    /// Completes encoded coordinates, of which those that are missing are NaN. Values of inactive entries may
+    /// be missing, and do not matter if they are given.
+    fn complete(&self, mut point: Vec<f64>) -> Result<Vec<f64>> {
+        let is_missing =
+            |point: &[f64], entry: &Entry| point[entry.range()].iter().any(|x| x.is_nan());
+        if let Some(rules) = &self.inner.rules {
+            rules.set_inactive(self.entries(), &mut point);
         }
+        if let Some(missing) = self.entries().iter().find(|entry| is_missing(&point, entry)) {
+            return Err(Error::point(format!("coordinate `{}` is missing", missing.name)));
+        }
+        self.check_rules(&point)?;
+        Ok(point)
     }
 
     /// The number of continuous coordinates.
@@ -472,7 +653,8 @@ impl Cardinality {
 
 impl PartialEq for Space {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner) || self.entries() == other.entries()
+        Arc::ptr_eq(&self.inner, &other.inner)
+            || (self.entries() == other.entries() && self.constraints().eq(other.constraints()))
     }
 }
 

@@ -11,7 +11,8 @@ impl Space {
         self.entries().iter().all(|entry| entry.domain().is_plain())
     }
 
-    /// Writes the numeric form of an encoded point. Both slices must have one number per coordinate.
+    /// Writes the numeric form of an encoded point. Both slices must have one number per coordinate. Inactive
+    /// coordinates are NaN.
     ///
     /// ```
     /// use racecars::Space;
@@ -28,6 +29,10 @@ impl Space {
         for entry in self.entries() {
             entry.to_numbers(&point[entry.range()], &mut numbers[entry.range()]);
         }
+        if self.has_rules() {
+            let inactive = self.entries().iter().zip(self.active(point)).filter(|(_, is)| !is);
+            inactive.for_each(|(entry, _)| numbers[entry.range()].fill(f64::NAN));
+        }
     }
 
     /// Encodes a point given in numeric form. The error names the number that is not allowed.
@@ -36,6 +41,10 @@ impl Space {
         let mut point = Vec::with_capacity(numbers.len());
         for entry in self.entries() {
             for (i, &number) in numbers[entry.range()].iter().enumerate() {
+                if number.is_nan() && entry.condition().is_some() {
+                    point.push(number);
+                    continue;
+                }
                 let code = encode(entry, number).map_err(|what| {
                     let coordinate = self.coordinate_name(entry.range().start + i);
                     Error::point(format!("coordinate `{coordinate}`: {what}"))
@@ -43,7 +52,7 @@ impl Space {
                 point.push(code);
             }
         }
-        Ok(point)
+        self.complete(point)
     }
 }
 

@@ -48,7 +48,7 @@ impl<'a> Point<'a> {
 
     /// The value of a single coordinate.
     pub fn get(&self, name: &str) -> Result<Value> {
-        let entry = self.space.entry(name)?;
+        let entry = self.active_entry(name)?;
         match entry.array_len() {
             None => Ok(entry.domain().decode(self.coordinates[entry.range().start])),
             Some(count) => Err(Error::point(format!(
@@ -80,7 +80,7 @@ impl<'a> Point<'a> {
     /// The numbers of an array; a single coordinate is an array of length 1. Borrowed without a copy
     /// if they are reals on a linear scale.
     pub fn reals(&self, name: &str) -> Result<Cow<'a, [f64]>> {
-        let entry = self.space.entry(name)?;
+        let entry = self.active_entry(name)?;
         let coordinates = &self.coordinates[entry.range()];
         if entry.domain().is_plain() {
             return Ok(Cow::Borrowed(coordinates));
@@ -91,25 +91,47 @@ impl<'a> Point<'a> {
         numbers.map(Cow::Owned).ok_or_else(wrong)
     }
 
-    /// The values of each name, in the order of the space.
+    /// The values under this name: those of an array, the items of a permutation in their order, those of a
+    /// subset, or a single value.
+    pub fn values(&self, name: &str) -> Result<Values> {
+        Ok(self.active_entry(name)?.decode(self.coordinates))
+    }
+
+    /// Whether this name is active: it has no condition, or its condition holds.
+    pub fn is_active(&self, name: &str) -> Result<bool> {
+        let entry = self.space.entry(name)?;
+        Ok(entry.condition().is_none() || self.active_names().any(|active| active == name))
+    }
+
+    fn active_names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let names = self.space.entries().iter().map(Entry::name);
+        let active = self.space.active(self.coordinates);
+        names.zip(active).filter(|(_, is_active)| *is_active).map(|(name, _)| name)
+    }
+
+    /// The entry of this name, if it is active.
+    fn active_entry(&self, name: &str) -> Result<&'a Entry> {
+        let entry = self.space.entry(name)?;
+        match entry.condition() {
+            Some(condition) if !self.is_active(name)? => Err(Error::point(format!(
+                "coordinate `{name}` is inactive: its condition is `{condition}`"
+            ))),
+            _ => Ok(entry),
+        }
+    }
+
+    /// The values of each active name, in the order of the space.
     pub fn assignments(&self) -> impl Iterator<Item = (&'a str, Values)> + use<'a> {
         let Point { space, coordinates } = *self;
-        (space.entries().iter()).map(move |entry| (entry.name(), values(entry, coordinates)))
+        let entries = space.entries().iter().zip(space.active(coordinates));
+        let active = entries.filter(|(_, is_active)| *is_active);
+        active.map(move |(entry, _)| (entry.name(), entry.decode(coordinates)))
     }
 
     fn typed<T>(&self, name: &str, what: &str, read: impl Fn(&Value) -> Option<T>) -> Result<T> {
         let value = self.get(name)?;
         let wrong = || Error::point(format!("coordinate `{name}` is {value}, not {what}"));
         read(&value).ok_or_else(wrong)
-    }
-}
-
-fn values(entry: &Entry, coordinates: &[f64]) -> Values {
-    let decode = |&code: &f64| entry.domain().decode(code);
-    let coordinates = &coordinates[entry.range()];
-    match entry.array_len() {
-        None => Values::One(decode(&coordinates[0])),
-        Some(_) => Values::Many(coordinates.iter().map(decode).collect()),
     }
 }
 
@@ -132,7 +154,7 @@ impl fmt::Debug for Point<'_> {
 /// A point serializes as a map from names to values, which [`Space::encode`] accepts.
 impl Serialize for Point<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.space.entries().len()))?;
+        let mut map = serializer.serialize_map(None)?;
         for (name, values) in self.assignments() {
             map.serialize_entry(name, &values)?;
         }

@@ -31,7 +31,7 @@ impl Seen {
     /// Checks the invariants of a deserialized set: all keys belong to points of the space, so that their
     /// number tells when the space is exhausted.
     pub(crate) fn is_sound(&self, space: &Space) -> bool {
-        match space.cardinality() {
+        match space.box_cardinality() {
             Some(points) => self.keys.iter().all(|&key| key < points),
             None => space.can_repeat() || self.keys.is_empty(),
         }
@@ -64,6 +64,9 @@ impl Seen {
             // The continuous ranges are so narrow that draws repeat: a repeated point is accepted.
             return Some(space.key(point));
         }
+        if space.has_rules() {
+            return self.draw_admitted(space, random, point);
+        }
         let Some(points) = space.cardinality() else {
             // More than 2^64 points. Log scales favour some of them, so indices are drawn uniformly.
             loop {
@@ -80,6 +83,24 @@ impl Seen {
         }
         space.point_of_key(key, point);
         debug_assert_eq!(space.key(point), key, "a key and its point correspond");
+        Some(key)
+    }
+
+    /// [`Seen::draw_unseen`] in a discrete space with rules.
+    fn draw_admitted(&self, space: &Space, random: &mut Random, point: &mut [f64]) -> Option<u64> {
+        /// Draws until a space that was not counted is taken to be exhausted.
+        const MAX_DRAWS: usize = 10_000;
+        let Some(keys) = space.admitted_keys() else {
+            return (0..MAX_DRAWS).find_map(|_| {
+                space.draw(random, point);
+                let key = space.key(point);
+                (!self.contains(key)).then_some(key)
+            });
+        };
+        let first = random.below(keys.len() as u64) as usize;
+        let (before, after) = keys.split_at(first);
+        let key = *after.iter().chain(before).find(|&&key| !self.contains(key))?;
+        space.point_of_key(key, point);
         Some(key)
     }
 }

@@ -1,6 +1,6 @@
 //! The file format of a space in JSON and TOML: a list of flat tables, one per name.
 
-use super::{Domain, Entry, Scale, Space, SpaceBuilder, Value};
+use super::{Domain, Entry, Scale, Space, SpaceBuilder, Structure, Value};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -8,6 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[serde(deny_unknown_fields)]
 struct SpaceSpec {
     coordinates: Vec<CoordinateSpec>,
+    /// The constraints.
+    #[serde(default, rename = "where", skip_serializing_if = "Vec::is_empty")]
+    constraints: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize, Default)]
@@ -31,9 +34,44 @@ struct CoordinateSpec {
     /// The length of an array; absent for a single coordinate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     count: Option<usize>,
+    /// The items of a permutation or a subset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    items: Option<Vec<Value>>,
+    /// The number of items of a subset, at least and at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    least: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    most: Option<usize>,
+    /// The condition.
+    #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
+    condition: Option<String>,
 }
 
 impl CoordinateSpec {
+    fn add_to(&self, builder: SpaceBuilder) -> Result<SpaceBuilder> {
+        let name = &self.name;
+        match self.kind.as_str() {
+            "permutation" => {
+                self.check_keys(&["items"])?;
+                Ok(builder.order_of(name, self.present("items", &self.items)?.clone()))
+            }
+            "subset" => {
+                self.check_keys(&["items", "least", "most"])?;
+                let items = self.present("items", &self.items)?.clone();
+                let (least, most) = (self.least.unwrap_or(0), self.most.unwrap_or(items.len()));
+                Ok(builder.subset(name, least..=most, items))
+            }
+            "simplex" => {
+                self.check_keys(&["count"])?;
+                Ok(builder.simplex(name, *self.present("count", &self.count)?))
+            }
+            _ => Ok(match self.count {
+                None => builder.coordinate(name, self.domain()?),
+                Some(count) => builder.array(name, count, self.domain()?),
+            }),
+        }
+    }
+
     fn domain(&self) -> Result<Domain> {
         let domain = match self.kind.as_str() {
             "real" => Domain::Real {
@@ -56,7 +94,8 @@ impl CoordinateSpec {
             "boolean" => Domain::Boolean,
             other => {
                 return Err(self.refuse(format!(
-                    "type `{other}` is not one of real, integer, grid, levels, categorical, boolean"
+                    "type `{other}` is not one of real, integer, grid, levels, categorical, boolean, \
+                     permutation, subset, simplex"
                 )));
             }
         };
@@ -67,12 +106,16 @@ impl CoordinateSpec {
     /// Refuses keys that this type does not use, since they are mistakes.
     fn check_no_other_keys(&self, domain: &Domain) -> Result<()> {
         let allowed: &[&str] = match domain {
-            Domain::Real { .. } | Domain::Integer { .. } => &["low", "high", "scale"],
-            Domain::Grid { .. } => &["low", "high", "step"],
-            Domain::Levels(_) => &["levels"],
-            Domain::Categorical(_) => &["choices"],
-            Domain::Boolean => &[],
+            Domain::Real { .. } | Domain::Integer { .. } => &["count", "low", "high", "scale"],
+            Domain::Grid { .. } => &["count", "low", "high", "step"],
+            Domain::Levels(_) => &["count", "levels"],
+            Domain::Categorical(_) => &["count", "choices"],
+            Domain::Boolean => &["count"],
         };
+        self.check_keys(allowed)
+    }
+
+    fn check_keys(&self, allowed: &[&str]) -> Result<()> {
         let given = [
             ("low", self.low.is_some()),
             ("high", self.high.is_some()),
@@ -80,19 +123,18 @@ impl CoordinateSpec {
             ("step", self.step.is_some()),
             ("levels", self.levels.is_some()),
             ("choices", self.choices.is_some()),
+            ("count", self.count.is_some()),
+            ("items", self.items.is_some()),
+            ("least", self.least.is_some()),
+            ("most", self.most.is_some()),
         ];
-        for (key, is_given) in given {
-            if is_given && !allowed.contains(&key) {
-                let mut known = vec!["name", "type", "count"];
-                known.extend(allowed);
-                return Err(self.refuse(format!(
-                    "`{key}` is not a key of type {}, which takes {}",
-                    self.kind,
-                    known.join(", ")
-                )));
-            }
-        }
-        Ok(())
+        let is_wrong = |(key, is_given): &&(&str, bool)| *is_given && !allowed.contains(key);
+        let Some((key, _)) = given.iter().find(is_wrong) else { return Ok(()) };
+        Err(self.refuse(format!(
+            "`{key}` is not a key of type {}, which takes name, type, {}, if",
+            self.kind,
+            allowed.join(", ")
+        )))
     }
 
     fn refuse(&self, what: String) -> Error {
@@ -130,8 +172,12 @@ impl CoordinateSpec {
             name: entry.name().to_string(),
             kind: domain.kind().to_string(),
             count: entry.array_len(),
+            condition: entry.condition().map(str::to_string),
             ..CoordinateSpec::default()
         };
+        if let Some(structure) = entry.structure() {
+            return spec.with_structure(structure, domain);
+        }
         let spelled = |scale: &Scale| (*scale == Scale::Log).then(|| "log".to_string());
         match domain {
             Domain::Real { low, high, scale } => {
@@ -152,12 +198,27 @@ impl CoordinateSpec {
         }
         spec
     }
+
+    fn with_structure(self, structure: &Structure, domain: &Domain) -> CoordinateSpec {
+        let (kind, count) = (structure.kind().to_string(), None);
+        match (structure, domain) {
+            (Structure::Subset { items, least, most }, _) => {
+                let (least, most) = (Some(*least), Some(*most));
+                CoordinateSpec { kind, count, items: Some(items.clone()), least, most, ..self }
+            }
+            (Structure::Permutation, Domain::Categorical(items)) => {
+                CoordinateSpec { kind, count, items: Some(items.clone()), ..self }
+            }
+            (Structure::Permutation | Structure::Simplex, _) => CoordinateSpec { kind, ..self },
+        }
+    }
 }
 
 impl Serialize for Space {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let coordinates = self.entries().iter().map(CoordinateSpec::new).collect();
-        SpaceSpec { coordinates }.serialize(serializer)
+        let constraints = self.constraints().map(str::to_string).collect();
+        SpaceSpec { coordinates, constraints }.serialize(serializer)
     }
 }
 
@@ -167,13 +228,12 @@ impl<'de> Deserialize<'de> for Space {
         let build = || {
             let mut builder = SpaceBuilder::default();
             for coordinate in &spec.coordinates {
-                let (name, domain) = (coordinate.name.clone(), coordinate.domain()?);
-                builder = match coordinate.count {
-                    None => builder.coordinate(name, domain),
-                    Some(count) => builder.array(name, count, domain),
-                };
+                builder = coordinate.add_to(builder)?;
+                if let Some(condition) = &coordinate.condition {
+                    builder = builder.when(condition);
+                }
             }
-            builder.build()
+            spec.constraints.iter().fold(builder, SpaceBuilder::subject_to).build()
         };
         build().map_err(serde::de::Error::custom)
     }

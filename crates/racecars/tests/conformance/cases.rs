@@ -5,10 +5,12 @@ use racecars::random::Random;
 use racecars::{Algorithm, Auto, Candidate, ErrorKind, Noise, Optimizer, Outcome, Space};
 
 /// The names of the spaces that an algorithm refuses. All other algorithms take all spaces.
-const REFUSALS: [(&str, &[&str]); 8] = [
+const REFUSALS: [(&str, &[&str]); 10] = [
     ("gp", &["5000 reals"]),
-    ("cma-es", &["5000 reals", "categories and booleans", "mixed"]),
-    ("sep-cma-es", &["categories and booleans", "mixed"]),
+    ("cma-es", &["orders, selections and shares"]),
+    ("sep-cma-es", &["orders, selections and shares"]),
+    ("cma-es", &["5000 reals", "categories and booleans", "mixed", "conditions"]),
+    ("sep-cma-es", &["categories and booleans", "mixed", "conditions"]),
     ("quadratic", DISCRETE),
     ("quadratic", &["5000 reals"]),
     ("quasi-newton", DISCRETE),
@@ -16,7 +18,7 @@ const REFUSALS: [(&str, &[&str]); 8] = [
     ("embedding", DISCRETE),
 ];
 
-/// The spaces with a discrete coordinate.
+/// The spaces with a discrete coordinate or with rules.
 const DISCRETE: &[&str] = &[
     "log real, grid and levels",
     "integers",
@@ -29,6 +31,11 @@ const DISCRETE: &[&str] = &[
     "60 points, one name an array",
     "extreme ranges",
     "countless integers",
+    "conditions",
+    "constrained reals",
+    "constrained and mixed",
+    "few points that satisfy constraints",
+    "orders, selections and shares",
 ];
 
 fn is_refused(algorithm: &str, space: &str) -> bool {
@@ -138,6 +145,43 @@ pub(crate) fn spaces() -> Vec<(&'static str, Space)> {
         (
             "60 points, one name an array",
             (Space::builder().integers("i", 2, 1, 2)).log_integer("l", 1, 5).levels("v", [1, 2, 3]),
+        ),
+        (
+            "conditions",
+            (Space::builder().categorical("kernel", ["linear", "poly", "rbf"]))
+                .log_real("c", 1e-3, 1e3)
+                .integer("degree", 2, 5)
+                .when("kernel = poly")
+                .log_real("gamma", 1e-4, 1.0)
+                .when("kernel in (poly, rbf)")
+                .reals("w", 3, 0.0, 1.0)
+                .when("degree > 3"),
+        ),
+        (
+            "constrained reals",
+            (Space::builder().reals("x", 5, -1.0, 1.0).real("y", 0.0, 10.0))
+                .subject_to("x[0] < x[1]")
+                .subject_to("sum(x) + y <= 0.5"),
+        ),
+        (
+            "constrained and mixed",
+            (Space::builder().real("x", 0.0, 1.0).integer("i", 0, 40).categorical("m", ["a", "b"]))
+                .levels("l", ["low", "middle", "high"])
+                .when("m = b")
+                .subject_to("not (m = a and i > 3)")
+                .subject_to("l < high or x > 0.9"),
+        ),
+        (
+            "few points that satisfy constraints",
+            (Space::builder().integers("i", 3, 0, 4).boolean("b"))
+                .subject_to("i[0] + i[1] + i[2] = 3")
+                .subject_to("b or i[0] > 1"),
+        ),
+        (
+            "orders, selections and shares",
+            (Space::builder().permutation("order", 7).simplex("mix", 4))
+                .subset("pick", 1..=3, ["a", "b", "c", "d", "e"])
+                .real("x", 0.0, 1.0),
         ),
         (
             "extreme ranges",

@@ -469,7 +469,7 @@ impl Search for GpSearch {
         let GpSearch { settings, samples, region, fit, .. } = self;
         settings.check()?;
         for pending in ledger.marks() {
-            space.check(&pending.point)?;
+            space.check_box(&pending.point)?;
         }
         let is_fit_sound = |fit: &Fit| {
             fit.kernel.is_sound(space.dimension())

@@ -87,7 +87,7 @@ impl Merge {
     pub(super) fn is_sound(&self, space: &Space) -> bool {
         match self.point.is_empty() {
             true => !self.is_due,
-            false => space.check(&self.point).is_ok(),
+            false => space.check_box(&self.point).is_ok(),
         }
     }
 }

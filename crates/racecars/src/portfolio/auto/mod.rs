@@ -126,9 +126,9 @@ impl AutoRule {
         let n = space.dimension();
         let horizon = plan::horizon(budget, n);
         let noise = settings.noise;
-        let coordinates = match space.can_repeat() {
-            true => plan::checks_noise(budget, horizon, space.cardinality()).then_some(0),
-            false => plan::surveyed_coordinates(horizon, n),
+        let coordinates = match space.is_real_box() {
+            true => plan::surveyed_coordinates(horizon, n),
+            false => plan::checks_noise(budget, horizon, space.cardinality()).then_some(0),
         };
         let survey = coordinates
             // Without coordinates, it only looks for noise.
@@ -155,7 +155,7 @@ impl AutoRule {
     fn may_begin(&self, space: &Space) -> bool {
         self.survey.as_ref().is_none_or(Survey::is_asked)
             && self.noise != Noise::Yes
-            && !space.can_repeat()
+            && space.is_real_box()
             && space.dimension() <= contest::MAX_DIMENSION
     }
 
@@ -178,20 +178,20 @@ impl AutoRule {
         let noise = self.survey.as_ref().and_then(Survey::noise);
         // What is still not known by now counts as deterministic: the repeated point failed or was lost.
         let is_noisy = self.is_noisy() == Some(true);
-        let is_discrete = space.can_repeat();
+        let is_discrete = !space.is_real_box();
         let model = contest.model_reason(is_discrete, is_noisy, space.cardinality());
         let (mut legs, reason) = if let Some(reason) = model {
             (vec![Leg::new(Role::GaussianProcess, horizon)], reason.to_string())
         } else if is_discrete {
-            let has_choices = contest::is_of_choices(space);
+            let has_choices = contest::is_of_choices(space) && !space.has_rules();
             let role = match has_choices && !is_noisy {
                 true => Role::Evolution,
                 false => Role::RaceCars,
             };
-            let what = if has_choices {
-                "all coordinates are choices"
-            } else {
-                "some coordinates are discrete"
+            let what = match (has_choices, space.has_rules()) {
+                (true, _) => "all coordinates are choices",
+                (_, true) => "the space has conditions or constraints",
+                _ => "some coordinates are discrete",
             };
             let reason = format!("{what}{}", plan::noise(is_noisy));
             (contest.discrete(role, self.budget.is_some() || is_noisy), reason)
@@ -277,7 +277,7 @@ impl AutoRule {
             .map(|region| region.share);
         // Without a budget, a member that has all of it has none either, nor has the last one in a
         // discrete space, which has no polish.
-        let is_open = self.legs.len() == 1 || (self.leg > 0 && space.can_repeat());
+        let is_open = self.legs.len() == 1 || (self.leg > 0 && !space.is_real_box());
         let own = (self.budget.is_some() || !is_open || self.is_contest).then_some(evaluations);
         let algorithm = match role {
             Role::RaceCars => Algorithm::race_cars(),
@@ -505,8 +505,8 @@ impl Rule for AutoRule {
             && self.tired.len() <= 16
             && (self.legs.is_empty() || self.place_of(self.legs[self.leg].role).is_some())
             && team.has_active_member() != self.legs.is_empty()
-            && !(self.is_contest && (n > contest::MAX_DIMENSION || space.can_repeat()))
+            && !(self.is_contest && (n > contest::MAX_DIMENSION || !space.is_real_box()))
             && !(self.is_full && n > plan::FULL_MATRIX_MAX_DIMENSION)
-            && !(space.can_repeat() && self.legs.iter().any(|leg| !takes_discrete(leg.role)))
+            && !(!space.is_real_box() && self.legs.iter().any(|leg| !takes_discrete(leg.role)))
     }
 }

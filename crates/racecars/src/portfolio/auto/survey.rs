@@ -84,6 +84,7 @@ impl Survey {
         if self.coordinates == 0 {
             // Only noise is looked for: at the centre, where the search begins.
             point.iter_mut().enumerate().for_each(|(i, x)| *x = space.axis(i).at(0.5));
+            space.settle(point, None, &mut Random::new(self.seed));
             return;
         }
         let (coordinate, base, position) =

@@ -1,0 +1,500 @@
+//! What a point must satisfy beyond the ranges of its coordinates: conditions under which a coordinate is
+//! active, constraints, and arrays whose coordinates belong together.
+//!
+//! Inactive coordinates have their default code, so that points that differ in nothing else are equal.
+//! Optimizers propose points of the box, and [`Rules::settle`] makes them satisfy the rules.
+
+mod expression;
+mod structure;
+mod syntax;
+
+pub use structure::Structure;
+
+use super::{Axis, Entry, Interval};
+use crate::error::{Error, Result};
+use crate::random::Random;
+use expression::{Expression, View};
+
+/// The rules of a space.
+#[derive(Debug)]
+pub(super) struct Rules {
+    /// The condition of each entry.
+    conditions: Vec<Option<Expression>>,
+    /// The entries that have a condition, each after those that its condition depends on.
+    conditional: Vec<usize>,
+    constraints: Vec<Expression>,
+    /// The entries that have a structure.
+    structured: Vec<usize>,
+    /// The codes of inactive coordinates.
+    default: Vec<f64>,
+    /// Some points that satisfy the rules. At least one.
+    examples: Vec<Box<[f64]>>,
+    /// The share of draws from the box that satisfied each constraint alone, and then all.
+    shares: Vec<f64>,
+}
+
+/// Points that satisfy the rules to start walks from.
+const MAX_EXAMPLES: usize = 16;
+
+/// Draws from the box before a point is drawn by a walk.
+const MAX_DRAWS: usize = 64;
+
+/// Halvings of the way between a point that satisfies the constraints and one that does not.
+const HALVINGS: usize = 24;
+
+impl Rules {
+    /// The rules of these entries; `None` if there are none. The error names the condition or constraint that
+    /// cannot be read or satisfied.
+    pub(super) fn new(entries: &[Entry], constraints: &[String]) -> Result<Option<Rules>> {
+        let structured: Vec<usize> =
+            (0..entries.len()).filter(|&i| entries[i].structure.is_some()).collect();
+        let is_free = constraints.is_empty()
+            && structured.is_empty()
+            && entries.iter().all(|entry| entry.condition.is_none());
+        if is_free {
+            return Ok(None);
+        }
+        let condition = |entry: &Entry| {
+            let Some(text) = &entry.condition else { return Ok(None) };
+            Expression::new(text, entries).map(Some).map_err(|what| {
+                Error::space(format!("coordinate `{}`: condition `{text}`: {what}", entry.name))
+            })
+        };
+        let conditions = entries.iter().map(condition).collect::<Result<Vec<_>>>()?;
+        let constraint = |text: &String| {
+            Expression::new(text, entries)
+                .map_err(|what| Error::space(format!("constraint `{text}`: {what}")))
+        };
+        let mut rules = Rules {
+            conditional: in_order(entries, &conditions)?,
+            conditions,
+            constraints: constraints.iter().map(constraint).collect::<Result<_>>()?,
+            structured,
+            default: Vec::new(),
+            examples: Vec::new(),
+            shares: Vec::new(),
+        };
+        for entry in entries {
+            let start = rules.default.len();
+            rules.default.resize(entry.range().end, entry.axis.at(0.5));
+            if let Some(structure) = &entry.structure {
+                let codes = &mut rules.default[start..];
+                codes.iter_mut().enumerate().for_each(|(i, code)| {
+                    *code = if let Structure::Permutation = structure { i as f64 } else { 0.0 };
+                });
+                structure.mend(codes, &mut Random::new(0));
+            }
+        }
+        rules.find_examples(entries)?;
+        Ok(Some(rules))
+    }
+
+    /// Whether each entry is active.
+    pub(super) fn active(&self, entries: &[Entry], point: &[f64]) -> Vec<bool> {
+        let mut active: Vec<bool> = self.conditions.iter().map(Option::is_none).collect();
+        for &entry in &self.conditional {
+            let Some(condition) = &self.conditions[entry] else { continue };
+            active[entry] =
+                condition.violation(View { entries, point, active: &active }) == Some(0.0);
+        }
+        active
+    }
+
+    /// Why a point of the box breaks the rules; `None` if it does not.
+    pub(super) fn obstacle(&self, entries: &[Entry], point: &[f64]) -> Option<String> {
+        for &i in &self.structured {
+            if let Some(structure) = &entries[i].structure
+                && !structure.admits(&point[entries[i].range()])
+            {
+                let name = &entries[i].name;
+                return Some(match structure {
+                    Structure::Permutation => format!("`{name}` has an item twice"),
+                    Structure::Subset { least, most, .. } => {
+                        format!("`{name}` does not have {least} to {most} items")
+                    }
+                    Structure::Simplex => format!("the shares of `{name}` do not add up to 1"),
+                });
+            }
+        }
+        let active = self.active(entries, point);
+        let is_default = |i: usize| point[entries[i].range()] == self.default[entries[i].range()];
+        if let Some(i) = (0..entries.len()).find(|&i| !active[i] && !is_default(i)) {
+            let name = &entries[i].name;
+            return Some(format!("`{name}` is inactive, but does not have its default value"));
+        }
+        let view = View { entries, point, active: &active };
+        let is_broken = |constraint: &&Expression| is_violated(constraint.violation(view));
+        let broken = self.constraints.iter().find(is_broken)?;
+        Some(format!("it does not satisfy `{}`", broken.text))
+    }
+
+    /// Whether a point of the box satisfies the rules.
+    pub(super) fn admits(&self, entries: &[Entry], point: &[f64]) -> bool {
+        self.obstacle(entries, point).is_none()
+    }
+
+    /// Sets inactive coordinates to their default.
+    pub(super) fn set_inactive(&self, entries: &[Entry], point: &mut [f64]) -> Vec<bool> {
+        let mut active: Vec<bool> = self.conditions.iter().map(Option::is_none).collect();
+        for &entry in &self.conditional {
+            let Some(condition) = &self.conditions[entry] else { continue };
+            active[entry] =
+                condition.violation(View { entries, point, active: &active }) == Some(0.0);
+            if !active[entry] {
+                let range = entries[entry].range();
+                point[range.clone()].copy_from_slice(&self.default[range]);
+            }
+        }
+        active
+    }
+
+    /// The sum of the violations of the first `count` constraints.
+    fn violation(&self, entries: &[Entry], point: &[f64], active: &[bool], count: usize) -> f64 {
+        let view = View { entries, point, active };
+        let each = self.constraints[..count].iter().map(|c| c.violation(view).unwrap_or(0.0));
+        each.sum()
+    }
+
+    /// Sets inactive coordinates to their default, and says whether the constraints are satisfied.
+    fn is_satisfied(&self, entries: &[Entry], point: &mut [f64]) -> bool {
+        let active = self.set_inactive(entries, point);
+        self.violation(entries, point, &active, self.constraints.len()) == 0.0
+    }
+
+    /// Changes a point of the box so that it satisfies the rules. Where it breaks a constraint, it moves
+    /// towards `anchor`, which satisfies them, no farther than it has to. A coordinate that is active here but
+    /// not in the anchor, and has its default only for that reason, is drawn.
+    pub(super) fn settle(
+        &self,
+        entries: &[Entry],
+        point: &mut [f64],
+        anchor: Option<&[f64]>,
+        random: &mut Random,
+    ) {
+        for &i in &self.structured {
+            if let Some(structure) = &entries[i].structure
+                && !structure.admits(&point[entries[i].range()])
+            {
+                structure.mend(&mut point[entries[i].range()], random);
+            }
+        }
+        let anchor = anchor.unwrap_or_else(|| self.example(random));
+        let before = self.active(entries, anchor);
+        for &entry in &self.conditional {
+            let active = self.set_inactive(entries, point);
+            let range = entries[entry].range();
+            let is_new = active[entry]
+                && !before[entry]
+                && point[range.clone()] == self.default[range.clone()];
+            if is_new {
+                draw(&entries[entry], &mut point[range], random);
+            }
+        }
+        if !self.is_satisfied(entries, point) {
+            self.approach(entries, point, anchor, random);
+        }
+        debug_assert_eq!(
+            self.obstacle(entries, point),
+            None,
+            "a settled point satisfies the rules"
+        );
+    }
+
+    /// Moves a point towards the anchor until it satisfies the constraints.
+    fn approach(&self, entries: &[Entry], point: &mut [f64], anchor: &[f64], random: &mut Random) {
+        let target = point.to_vec();
+        // What has an order moves on a straight line, everything else stays.
+        let on_line = |t: f64, out: &mut [f64]| {
+            out.copy_from_slice(&target);
+            for entry in entries {
+                let has_order = !matches!(entry.axis, Axis::Unordered { .. });
+                for i in entry.range().filter(|_| has_order) {
+                    let x = anchor[i] + t * (target[i] - anchor[i]);
+                    let is_real = matches!(entry.axis, Axis::Continuous { .. });
+                    let Interval { low, high } = entry.axis.extent();
+                    out[i] = if is_real { x } else { x.round() }.clamp(low, high);
+                }
+            }
+        };
+        let mut trial = target.clone();
+        on_line(0.0, &mut trial);
+        if self.is_satisfied(entries, &mut trial) {
+            let (mut inside, mut outside) = (0.0, 1.0);
+            for _ in 0..HALVINGS {
+                let middle = 0.5 * (inside + outside);
+                on_line(middle, &mut trial);
+                let is_inside = self.is_satisfied(entries, &mut trial);
+                *(if is_inside { &mut inside } else { &mut outside }) = middle;
+            }
+            on_line(inside, &mut trial);
+            if self.is_satisfied(entries, &mut trial) {
+                point.copy_from_slice(&trial);
+                return;
+            }
+        }
+        // Otherwise one coordinate after the other, or a whole array that belongs together, takes the anchor's
+        // value.
+        let mut units: Vec<std::ops::Range<usize>> = Vec::new();
+        for entry in entries {
+            match entry.structure {
+                Some(_) => units.push(entry.range()),
+                None => units.extend(entry.range().map(|i| i..i + 1)),
+            }
+        }
+        units.retain(|unit| target[unit.clone()] != anchor[unit.clone()]);
+        random.shuffle(&mut units);
+        let mut mixed = target.clone();
+        for unit in units {
+            mixed[unit.clone()].copy_from_slice(&anchor[unit]);
+            trial.copy_from_slice(&mixed);
+            if self.is_satisfied(entries, &mut trial) {
+                point.copy_from_slice(&trial);
+                return;
+            }
+        }
+        point.copy_from_slice(anchor);
+    }
+
+    /// Draws a point: from the box if one of some draws satisfies the constraints, which is then uniform, and
+    /// otherwise by a walk.
+    pub(super) fn draw(&self, entries: &[Entry], point: &mut [f64], random: &mut Random) {
+        for _ in 0..MAX_DRAWS {
+            self.draw_from_box(entries, point, random);
+            if self.is_satisfied(entries, point) {
+                return;
+            }
+        }
+        point.copy_from_slice(self.example(random));
+        self.walk(entries, point, random);
+    }
+
+    fn draw_from_box(&self, entries: &[Entry], point: &mut [f64], random: &mut Random) {
+        entries.iter().for_each(|entry| draw(entry, &mut point[entry.range()], random));
+    }
+
+    /// Walks within the constraints, coordinate by coordinate: a slice sampler (R. Neal, "Slice sampling",
+    /// 2003, section 4.1), whose stationary distribution is uniform. An interval shrinks towards the current
+    /// value with each draw that breaks a constraint.
+    fn walk(&self, entries: &[Entry], point: &mut [f64], random: &mut Random) {
+        const SWEEPS: usize = 3;
+        const MAX_STEPS: usize = 300;
+        let n = point.len();
+        let steps = (SWEEPS * n).min(MAX_STEPS);
+        let mut trial = point.to_vec();
+        for step in 0..steps {
+            let index = if steps < SWEEPS * n { random.below(n as u64) as usize } else { step % n };
+            let i = entry_at(entries, index);
+            if !self.active(entries, point)[i] {
+                continue;
+            }
+            let entry = &entries[i];
+            let mut interval = entry.axis.extent();
+            for _ in 0..HALVINGS {
+                trial.copy_from_slice(point);
+                let (old, new) = match &entry.structure {
+                    Some(structure) => {
+                        structure.step(&mut trial[entry.range()], random);
+                        (0.0, 0.0)
+                    }
+                    None => {
+                        let new = entry.axis.draw_within(interval, random);
+                        trial[index] = new;
+                        (point[index], new)
+                    }
+                };
+                if self.is_satisfied(entries, &mut trial) {
+                    point.copy_from_slice(&trial);
+                    break;
+                }
+                if matches!(entry.axis, Axis::Unordered { .. }) || new == old {
+                    continue;
+                }
+                let end = if new < old { &mut interval.low } else { &mut interval.high };
+                *end = new;
+            }
+        }
+    }
+
+    /// Changes one active coordinate, within `reach` times its axis, or takes a step in an array that belongs
+    /// together.
+    pub(super) fn step(
+        &self,
+        entries: &[Entry],
+        reach: f64,
+        point: &mut [f64],
+        random: &mut Random,
+    ) {
+        let active = self.active(entries, point);
+        let (mut index, mut entry);
+        loop {
+            index = random.below(point.len() as u64) as usize;
+            let i = entry_at(entries, index);
+            entry = &entries[i];
+            // At least one is active: conditions depend on others, and not in a circle.
+            if active[i] {
+                break;
+            }
+        }
+        if let Some(structure) = &entry.structure {
+            return structure.step(&mut point[entry.range()], random);
+        }
+        let old = point[index];
+        let interval = match entry.axis {
+            Axis::Unordered { .. } => entry.axis.extent(),
+            Axis::Continuous { .. } => entry.axis.around(old, reach),
+            Axis::Ordered { .. } => {
+                // At least the neighbours.
+                let Interval { low, high } = entry.axis.around(old, reach);
+                let last = entry.axis.extent().high;
+                Interval { low: low.min(old - 1.0).max(0.0), high: high.max(old + 1.0).min(last) }
+            }
+        };
+        point[index] = entry.axis.draw_other_within(interval, old, random);
+    }
+
+    fn example(&self, random: &mut Random) -> &[f64] {
+        &self.examples[random.below(self.examples.len() as u64) as usize]
+    }
+
+    /// The constraints as given.
+    pub(super) fn constraints(&self) -> impl Iterator<Item = &str> {
+        self.constraints.iter().map(|constraint| constraint.text.as_str())
+    }
+
+    /// The share of the box that satisfies each constraint alone, and then all, by draws.
+    pub(super) fn shares(&self) -> &[f64] {
+        &self.shares
+    }
+
+    /// Finds points that satisfy the constraints. The error names the first constraint that none satisfies
+    /// together with those before it.
+    fn find_examples(&mut self, entries: &[Entry]) -> Result<()> {
+        /// Numbers drawn at most to estimate the shares.
+        const MAX_NUMBERS: usize = 4_000_000;
+        const MAX_POINTS: usize = 2000;
+        let (n, count) = (self.default.len(), self.constraints.len());
+        let mut random = Random::new(1);
+        let mut point = vec![0.0; n];
+        let mut hits = vec![0u32; count + 1];
+        let mut examples: Vec<Box<[f64]>> = Vec::new();
+        let draws = (MAX_NUMBERS / n).clamp(MAX_EXAMPLES, MAX_POINTS);
+        for _ in 0..draws {
+            self.draw_from_box(entries, &mut point, &mut random);
+            let active = self.set_inactive(entries, &mut point);
+            let view = View { entries, point: &point, active: &active };
+            let mut is_admitted = true;
+            for (constraint, hits) in self.constraints.iter().zip(&mut hits) {
+                let holds = !is_violated(constraint.violation(view));
+                *hits += u32::from(holds);
+                is_admitted &= holds;
+            }
+            hits[count] += u32::from(is_admitted);
+            if is_admitted && examples.len() < MAX_EXAMPLES {
+                examples.push(point.clone().into());
+            }
+        }
+        self.shares = hits.iter().map(|&hits| f64::from(hits) / draws as f64).collect();
+        if examples.is_empty() {
+            for first in 1..=count {
+                let Some(found) = self.descend(entries, first, &mut random) else {
+                    return Err(self.empty(first - 1));
+                };
+                if first == count {
+                    examples.push(found);
+                }
+            }
+        }
+        for _ in examples.len()..MAX_EXAMPLES.min(4) {
+            examples.extend(self.descend(entries, count, &mut random));
+        }
+        self.examples = examples;
+        Ok(())
+    }
+
+    /// Searches a point that satisfies the first `count` constraints, by random changes that do not increase
+    /// the violation.
+    fn descend(&self, entries: &[Entry], count: usize, random: &mut Random) -> Option<Box<[f64]>> {
+        const STARTS: usize = 8;
+        let n = self.default.len();
+        let steps = 2000 + 40 * n.min(1000);
+        let mut point = vec![0.0; n];
+        let mut trial = vec![0.0; n];
+        for _ in 0..STARTS {
+            self.draw_from_box(entries, &mut point, random);
+            let active = self.set_inactive(entries, &mut point);
+            let mut violation = self.violation(entries, &point, &active, count);
+            for _ in 0..steps {
+                if violation == 0.0 {
+                    return Some(point.into());
+                }
+                trial.copy_from_slice(&point);
+                // From the whole of an axis to a millionth, and mostly one coordinate.
+                let reach = (-14.0 * random.unit()).exp();
+                while {
+                    self.step(entries, reach, &mut trial, random);
+                    random.below(3) == 0
+                } {}
+                let active = self.set_inactive(entries, &mut trial);
+                let changed = self.violation(entries, &trial, &active, count);
+                if changed <= violation {
+                    violation = changed;
+                    std::mem::swap(&mut point, &mut trial);
+                }
+            }
+        }
+        None
+    }
+
+    /// Constraint `index` leaves no point.
+    fn empty(&self, index: usize) -> Error {
+        let text = &self.constraints[index].text;
+        Error::space(match index {
+            0 => format!("constraint `{text}`: no point was found that satisfies it"),
+            _ => format!(
+                "constraint `{text}`: no point was found that satisfies it and those before it"
+            ),
+        })
+    }
+}
+
+/// Whether a constraint is false: one that depends on an inactive coordinate is not.
+fn is_violated(violation: Option<f64>) -> bool {
+    violation.is_some_and(|violation| violation > 0.0)
+}
+
+/// The entry of a coordinate.
+fn entry_at(entries: &[Entry], index: usize) -> usize {
+    entries.partition_point(|entry| entry.range().end <= index)
+}
+
+fn draw(entry: &Entry, codes: &mut [f64], random: &mut Random) {
+    match &entry.structure {
+        Some(structure) => structure.draw(codes, random),
+        None => entry.axis.fill(random, codes),
+    }
+}
+
+/// The entries that have a condition, each after those that its condition depends on.
+fn in_order(entries: &[Entry], conditions: &[Option<Expression>]) -> Result<Vec<usize>> {
+    let mut is_placed: Vec<bool> = conditions.iter().map(Option::is_none).collect();
+    let mut order = Vec::new();
+    loop {
+        let is_next = |i: &usize| {
+            let condition = conditions[*i].as_ref();
+            !is_placed[*i] && condition.is_some_and(|c| c.entries.iter().all(|&e| is_placed[e]))
+        };
+        let next: Vec<usize> = (0..entries.len()).filter(is_next).collect();
+        if next.is_empty() {
+            break;
+        }
+        next.iter().for_each(|&i| is_placed[i] = true);
+        order.extend(next);
+    }
+    match is_placed.iter().position(|is_placed| !is_placed) {
+        None => Ok(order),
+        Some(i) => Err(Error::space(format!(
+            "coordinate `{}`: its condition depends on the coordinate itself, directly or through others",
+            entries[i].name
+        ))),
+    }
+}
