@@ -155,7 +155,9 @@ fn state(digest: &Digest) -> Value {
 fn assignments(digest: &Digest, point: &[f64]) -> Vec<(String, String)> {
     let space = &digest.plan.space;
     let value = |i: usize| space.decode_coordinate(i, point[i]).to_string();
-    (0..point.len().min(PARAMETERS)).map(|i| (space.coordinate_name(i), value(i))).collect()
+    let searched = (0..point.len().min(PARAMETERS)).map(|i| (space.coordinate_name(i), value(i)));
+    let fixed = digest.plan.fixed.values().iter();
+    searched.chain(fixed.map(|(name, values)| (name.clone(), values.to_string()))).collect()
 }
 
 fn best(digest: &Digest) -> Option<Value> {
@@ -167,7 +169,7 @@ fn best(digest: &Digest) -> Option<Value> {
         "value": value,
         "violation": violation,
         "assignments": assignments(digest, &best.point),
-        "point": digest.plan.space.view(&best.point),
+        "point": digest.plan.named(&best.point),
         "command": reproduce::command(digest, best.trial, &best.point),
     }))
 }
@@ -181,7 +183,7 @@ fn recommended(digest: &Digest) -> Option<Value> {
         "trial": trial,
         "value": value,
         "evaluations": evaluations,
-        "point": digest.plan.space.view(&point),
+        "point": digest.plan.named(&point),
         "command": reproduce::command(digest, trial, &point),
     }))
 }
