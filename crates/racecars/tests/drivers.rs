@@ -91,6 +91,12 @@ fn every_stop_rule_stops_and_is_named() {
 
     let flat = minimize(&space).patience(50).run(|_| 1.0).unwrap();
     assert_eq!(stop(flat), (StopReason::NoImprovement, 51));
+    let mut value = 1.0;
+    let nearly_flat = minimize(&space).patience(50).patience_tolerance(0.5).run(|_| {
+        value -= 1e-3;
+        value
+    });
+    assert_eq!(stop(nearly_flat.unwrap()), (StopReason::NoImprovement, 51));
 
     let observed = minimize(&space)
         .budget(1000)
@@ -190,6 +196,40 @@ fn maximizing_mirrors_minimizing() {
     let reached = maximize(&space).target(-4.0).run(|point| -sphere(point)).unwrap();
     assert_eq!(reached.stop(), StopReason::Target);
     assert!(reached.value().unwrap() >= -4.0);
+}
+
+#[test]
+fn trials_are_kept_when_asked_for_as_observers_see_them() {
+    let space = Space::cube(3, -1.0, 1.0).unwrap();
+    let mut seen = Vec::new();
+    let run = || minimize(&space).budget(40).seed(3);
+    let solution = run()
+        .keep_trials()
+        .observe(|progress| {
+            seen.push((
+                progress.point.coordinates().to_vec(),
+                progress.outcome.clone(),
+                progress.improved,
+            ));
+            Flow::Continue
+        })
+        .run(sphere)
+        .unwrap();
+    let kept = |solution: &Solution| -> Vec<(Vec<f64>, Outcome, bool)> {
+        let trials = solution.trials();
+        assert_eq!(trials.len(), 40);
+        let trials = trials.map(|trial| {
+            assert_eq!(trial.point[1], trial.point.coordinates()[1]);
+            (trial.point.coordinates().to_vec(), trial.outcome.clone(), trial.improved)
+        });
+        trials.collect()
+    };
+    assert_eq!(kept(&solution), seen);
+    let numbers: Vec<u64> = solution.trials().map(|trial| trial.trial).collect();
+    assert_eq!(numbers, (0..40).collect::<Vec<u64>>());
+    let threads = Workers::Deterministic { threads: 2, lookahead: 1 };
+    assert_eq!(kept(&run().keep_trials().run_on(threads, sphere).unwrap()), seen);
+    assert_eq!(run().run(sphere).unwrap().trials().len(), 0);
 }
 
 #[test]

@@ -227,7 +227,7 @@ fn known_points_are_no_evaluations_and_start_points_are() {
     take_all(&mut session, &mut out);
     assert_eq!(out.iter().map(Trial::number).collect::<Vec<_>>(), [0, 1, 2]);
     assert_eq!(out[0].point(), [2.0; 4]);
-    assert!(session.known(vec![0.0; 4], 1.0).is_err() && session.start(vec![9.0; 4]).is_err());
+    assert!(session.known(vec![9.0; 4], 1.0).is_err() && session.start(vec![9.0; 4]).is_err());
     for (trial, outcome) in out.into_iter().zip([9.0.into(), Outcome::infeasible(1.0), 8.0.into()])
     {
         session.tell(trial, outcome).unwrap();
@@ -237,6 +237,66 @@ fn known_points_are_no_evaluations_and_start_points_are() {
     assert_eq!(session.history().improvements(), [(0, 7.0), (1, 9.0)]);
     let counts = session.counts();
     assert_eq!((counts.evaluations, counts.infeasible, counts.failures), (3, 1, 0));
+}
+
+#[test]
+fn a_point_can_become_known_amid_a_session_and_be_the_best() {
+    let mut session = Session::new(optimizer("race-cars", 20), Direction::Minimize);
+    session.set_rules(rules(|rules| rules.patience = Some(3))).unwrap();
+    let tell = |session: &mut Session, value: f64| {
+        let Next::Evaluate(trial) = session.next(Duration::ZERO).unwrap() else {
+            panic!("stopped")
+        };
+        session.tell(trial, value).unwrap();
+    };
+    tell(&mut session, 5.0);
+    tell(&mut session, 6.0);
+    session.known(vec![1.0; 4], 2.0).unwrap();
+    assert_eq!((session.value(), session.best_trial()), (Some(2.0), None));
+    assert_eq!((session.counts().evaluations, session.counts().improved_at), (2, 2));
+    tell(&mut session, 3.0);
+    tell(&mut session, 1.0);
+    assert_eq!((session.value(), session.best_trial()), (Some(1.0), Some(3)));
+    session.known(vec![2.0; 4], 4.0).unwrap();
+    assert_eq!(session.best_trial(), Some(3));
+}
+
+#[test]
+fn patience_does_not_count_improvements_below_the_tolerance_until_they_add_up() {
+    let values = [10.0, 9.5, 9.0, 8.9, 8.8, 8.7, 8.6, 8.5];
+    let run = |tolerance: f64, sign: f64| {
+        let direction = if sign > 0.0 { Direction::Minimize } else { Direction::Maximize };
+        let mut session = Session::new(optimizer("race-cars", 20), direction);
+        let set = |rules: &mut StopRules| {
+            (rules.patience, rules.patience_tolerance) = (Some(3), tolerance);
+        };
+        session.set_rules(rules(set)).unwrap();
+        for value in values {
+            let Next::Evaluate(trial) = session.next(Duration::ZERO).unwrap() else { break };
+            session.tell(trial, sign * value).unwrap();
+        }
+        session
+    };
+    for sign in [1.0, -1.0] {
+        let evaluations = |tolerance| run(tolerance, sign).counts().evaluations;
+        assert_eq!(evaluations(0.0), 8);
+        // 9.0 is the last that is better by 1 than what counted before.
+        assert_eq!(evaluations(1.0), 6);
+        assert_eq!(evaluations(0.25), 8);
+        assert_eq!(evaluations(100.0), 4);
+        // Another tolerance counts anew.
+        let mut session = run(0.0, sign);
+        let set = |rules: &mut StopRules| {
+            (rules.patience, rules.patience_tolerance) = (Some(5), 1.0);
+        };
+        session.set_rules(rules(set)).unwrap();
+        assert_eq!(session.stop_reason(), Some(StopReason::NoImprovement));
+    }
+    let mut session = run(0.0, 1.0);
+    for wrong in [-1.0, f64::NAN, f64::INFINITY] {
+        let error = session.set_rules(rules(|rules| rules.patience_tolerance = wrong)).unwrap_err();
+        assert!(error.to_string().contains("at least 0"), "{error}");
+    }
 }
 
 #[test]

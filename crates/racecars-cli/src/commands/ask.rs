@@ -1,5 +1,6 @@
 //! `racecars ask`: proposes points of a study for evaluation elsewhere.
 
+use super::run::show_notes;
 use super::study_arguments::StudyArguments;
 use crate::output::print_json;
 use clap::Args;
@@ -29,6 +30,7 @@ impl AskCommand {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let wanted = self.study.wanted()?;
         let mut study = Study::open_to_ask(&wanted.folder, &wanted.settings, &wanted.base)?;
+        show_notes(study.plan());
         let asked = if self.pending { study.pending() } else { study.ask(self.count)? };
         print_json(&asked)?;
         Ok(ExitCode::SUCCESS)

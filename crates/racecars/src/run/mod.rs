@@ -18,6 +18,7 @@ use crate::outcome::{Direction, Outcome};
 use crate::session::{Next, Order, Session, StopReason, StopRules};
 use crate::space::{Point, Space};
 use observe::Observer;
+use solution::KeptTrial;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -81,6 +82,7 @@ pub struct Run<'o> {
     retries: u32,
     cancel: Option<Cancel>,
     observers: Vec<Observer<'o>>,
+    keeps_trials: bool,
 }
 
 impl<'o> Run<'o> {
@@ -97,6 +99,7 @@ impl<'o> Run<'o> {
             retries: 0,
             cancel: None,
             observers: Vec::new(),
+            keeps_trials: false,
         }
     }
 
@@ -144,6 +147,13 @@ impl<'o> Run<'o> {
         self
     }
 
+    /// With [`patience`](Run::patience): improvements smaller than this do not count, see
+    /// [`StopRules::patience_tolerance`].
+    pub fn patience_tolerance(mut self, tolerance: f64) -> Self {
+        self.rules.patience_tolerance = tolerance;
+        self
+    }
+
     /// Stop when this token is cancelled, from another thread or a signal handler.
     pub fn cancel(mut self, cancel: &Cancel) -> Self {
         self.cancel = Some(cancel.clone());
@@ -175,6 +185,22 @@ impl<'o> Run<'o> {
     /// Show every evaluation to `observer`, which may stop the run.
     pub fn observe(mut self, observer: impl FnMut(&Progress<'_>) -> Flow + 'o) -> Self {
         self.observers.push(Box::new(observer));
+        self
+    }
+
+    /// Keep every evaluation for [`Solution::trials`], at the cost of a copy of each point.
+    ///
+    /// ```
+    /// use racecars::{Space, minimize};
+    ///
+    /// let space = Space::cube(2, -1.0, 1.0)?;
+    /// let solution = minimize(&space).budget(30).keep_trials().run(|p| p[0] + p[1])?;
+    /// let values: Vec<f64> = solution.trials().filter_map(|trial| trial.outcome.value()).collect();
+    /// assert_eq!((values.len(), values.into_iter().reduce(f64::min)), (30, solution.value()));
+    /// # Ok::<(), racecars::Error>(())
+    /// ```
+    pub fn keep_trials(mut self) -> Self {
+        self.keeps_trials = true;
         self
     }
 
@@ -234,11 +260,12 @@ impl<'o> Run<'o> {
             session.known(point, outcome)?;
         }
         session.set_rules(rules)?;
-        if !self.observers.is_empty() {
+        if self.keeps_trials || !self.observers.is_empty() {
             session.watch();
         }
         let (cancel, observers, started) = (self.cancel, self.observers, Instant::now());
-        Ok(Driver { session, cancel, observers, started })
+        let trials = self.keeps_trials.then(Vec::new);
+        Ok(Driver { session, cancel, observers, trials, started })
     }
 }
 
@@ -259,6 +286,8 @@ struct Driver<'o> {
     session: Session,
     cancel: Option<Cancel>,
     observers: Vec<Observer<'o>>,
+    /// What has been evaluated, where it is kept.
+    trials: Option<Vec<KeptTrial>>,
     started: Instant,
 }
 
@@ -283,6 +312,9 @@ impl Driver<'_> {
     }
 
     fn show(&mut self) {
+        if let (Some(trials), Some(latest)) = (&mut self.trials, self.session.latest()) {
+            trials.push(KeptTrial::of(&latest));
+        }
         let Some(progress) = Progress::of(&self.session, self.started) else { return };
         let mut wants_stop = false;
         for observer in &mut self.observers {
@@ -296,7 +328,8 @@ impl Driver<'_> {
     fn close(self) -> Solution {
         // A run ends with the session, which then has its reason.
         let stop = self.session.stop_reason().unwrap_or(StopReason::WorkersLost);
-        Solution { stop, elapsed: self.started.elapsed(), session: self.session }
+        let (elapsed, trials) = (self.started.elapsed(), self.trials.unwrap_or_default());
+        Solution { stop, elapsed, session: self.session, trials }
     }
 }
 

@@ -1,7 +1,8 @@
 //! The result of a run.
 
 use crate::optimizers::{Optimizer, Portfolio};
-use crate::session::{History, Session, StopReason};
+use crate::outcome::Outcome;
+use crate::session::{Evaluation, History, Session, StopReason};
 use crate::space::Point;
 use std::fmt;
 use std::time::Duration;
@@ -11,6 +12,26 @@ pub struct Solution {
     pub(super) session: Session,
     pub(super) stop: StopReason,
     pub(super) elapsed: Duration,
+    pub(super) trials: Vec<KeptTrial>,
+}
+
+/// See [`Evaluation`].
+pub(super) struct KeptTrial {
+    trial: u64,
+    point: Box<[f64]>,
+    outcome: Outcome,
+    improved: bool,
+}
+
+impl KeptTrial {
+    pub(super) fn of(evaluation: &Evaluation<'_>) -> Self {
+        KeptTrial {
+            trial: evaluation.trial,
+            point: evaluation.point.coordinates().into(),
+            outcome: evaluation.outcome.clone(),
+            improved: evaluation.improved,
+        }
+    }
 }
 
 impl Solution {
@@ -60,6 +81,18 @@ impl Solution {
     /// How the best value improved.
     pub fn history(&self) -> &History {
         self.session.history()
+    }
+
+    /// The evaluations in the order in which the algorithm learned of them; none unless the run was told to
+    /// [keep them](super::Run::keep_trials).
+    pub fn trials(&self) -> impl ExactSizeIterator<Item = Evaluation<'_>> {
+        let space = self.session.space();
+        self.trials.iter().map(move |kept| Evaluation {
+            trial: kept.trial,
+            point: space.view(&kept.point),
+            outcome: &kept.outcome,
+            improved: kept.improved,
+        })
     }
 
     /// Why the run stopped.

@@ -146,6 +146,9 @@ pub struct Session {
     /// The best rank, in the optimizers' sense, and the trial that it is of.
     best: Option<Rank>,
     best_trial: Option<u64>,
+    /// The best when patience last counted it as improved, and the evaluations then.
+    progress: Option<Rank>,
+    progress_at: u64,
     first_error: Option<String>,
     history: History,
     stop: Option<StopReason>,
@@ -180,6 +183,8 @@ impl Session {
             counts: Counts::default(),
             best: None,
             best_trial: None,
+            progress: None,
+            progress_at: 0,
             first_error: None,
             history: History::default(),
             stop: None,
@@ -203,7 +208,11 @@ impl Session {
     /// Sets the stop rules. A session that has stopped goes on if the new rules allow it.
     pub fn set_rules(&mut self, rules: StopRules) -> Result<()> {
         rules.check()?;
+        let has_tolerance = rules.patience_tolerance == self.rules.patience_tolerance;
         self.rules = rules;
+        if !has_tolerance {
+            self.recount_progress();
+        }
         self.stop = None;
         self.apply_rules();
         Ok(())
@@ -218,16 +227,18 @@ impl Session {
     }
 
     /// Tell the optimizer what is already known of this encoded point. It is not evaluated, and is no
-    /// evaluation in the counts, but can be the best. Only before the first trial.
+    /// evaluation in the counts, but can be the best. Before the first trial or later: the optimizer learns
+    /// it at once, also where outcomes are told in order.
     pub fn known(
         &mut self,
         point: impl Into<Box<[f64]>>,
         outcome: impl Into<Outcome>,
     ) -> Result<()> {
-        self.check_unstarted("known points are told")?;
         let rank = outcome.into().checked().rank_in(self.direction);
         self.optimizer.tell_rank(Candidate::known(point), rank)?;
-        self.note_best();
+        if self.note_best() != Change::None {
+            self.best_trial = None;
+        }
         self.apply_rules();
         Ok(())
     }
@@ -242,6 +253,7 @@ impl Session {
     ) -> Result<()> {
         self.check_unstarted("a session is resumed")?;
         self.counts = counts;
+        (self.progress, self.progress_at) = (self.best, counts.improved_at);
         self.asked = counts.evaluations;
         self.history = History::default();
         if let Some(value) = self.value() {
@@ -357,10 +369,21 @@ impl Session {
     /// must have come in.
     pub fn replay_ask(&mut self, told: Option<u64>) -> Result<Option<Trial>> {
         let told = match self.order {
-            Order::AsTheyCome => u64::MAX,
+            Order::AsTheyCome => told,
             Order::InOrder { lookahead } => {
-                told.unwrap_or((self.asked + 1).saturating_sub(lookahead))
+                Some(told.unwrap_or((self.asked + 1).saturating_sub(lookahead)))
             }
+        };
+        self.replay_tells(told)?;
+        Ok(self.ask())
+    }
+
+    /// Tells the optimizer the outcomes that it knew when this many had been told, as a record of the session
+    /// has it: in order up to that number, otherwise all that have come in.
+    pub fn replay_tells(&mut self, told: Option<u64>) -> Result<()> {
+        let told = match self.order {
+            Order::AsTheyCome => u64::MAX,
+            Order::InOrder { .. } => told.unwrap_or(0),
         };
         while self.counts.evaluations < told && self.learn_next()? {}
         if self.order != Order::AsTheyCome && self.counts.evaluations < told {
@@ -368,7 +391,7 @@ impl Session {
             let what = format!("it follows on the outcome of trial {missing}, which is missing");
             return Err(Error::new(ErrorKind::Unasked, what));
         }
-        Ok(self.ask())
+        Ok(())
     }
 
     /// Whether the rules allow another trial to be asked.
@@ -477,10 +500,45 @@ impl Session {
         if change == Change::Better {
             self.counts.improved_at = self.counts.evaluations;
         }
+        self.note_progress(rank, change, self.counts.evaluations);
         if let Some(value) = rank.value() {
             self.history.push(self.counts.evaluations, self.direction.signed(value));
         }
         change
+    }
+
+    /// Counts an improvement for patience, if it is one by the tolerance.
+    #[inline]
+    fn note_progress(&mut self, rank: Rank, change: Change, evaluations: u64) {
+        let is_large = match (self.progress.and_then(Rank::value), rank.value()) {
+            (Some(old), Some(new)) => old - new >= self.rules.patience_tolerance,
+            _ => true,
+        };
+        if change == Change::Better && is_large {
+            self.progress_at = evaluations;
+        }
+        // What a re-evaluated point lost can be improved on again.
+        if change == Change::Worse || is_large {
+            self.progress = Some(rank);
+        }
+    }
+
+    /// Counts improvements anew, for another tolerance, as far as the history goes.
+    fn recount_progress(&mut self) {
+        if self.history.improvements().is_empty() {
+            (self.progress, self.progress_at) = (self.best, self.counts.improved_at);
+            return;
+        }
+        (self.progress, self.progress_at) = (None, 0);
+        let mut before: Option<Rank> = None;
+        for i in 0..self.history.improvements().len() {
+            let (evaluations, value) = self.history.improvements()[i];
+            let rank = Outcome::Value(value).rank_in(self.direction);
+            let is_worse = before.is_some_and(|before| before.beats(rank));
+            let change = if is_worse { Change::Worse } else { Change::Better };
+            self.note_progress(rank, change, evaluations);
+            before = Some(rank);
+        }
     }
 
     /// Stops the session if a rule on its outcomes says so.
@@ -489,7 +547,7 @@ impl Session {
         if self.rules.target.is_some() && self.is_at_target() {
             self.stop(StopReason::Target);
         }
-        let waited = self.counts.evaluations - self.counts.improved_at;
+        let waited = self.counts.evaluations - self.progress_at;
         if self.rules.patience.is_some_and(|patience| waited >= patience) {
             self.stop(StopReason::NoImprovement);
         }

@@ -92,6 +92,10 @@ pub struct StopRules {
     pub target: Option<f64>,
     /// After this many evaluations in which the best value has not improved.
     pub patience: Option<u64>,
+    /// With patience: the best value has improved only once it is better by at least this than when it
+    /// last counted as improved, so that small steps count once they add up to it. The first value and a
+    /// smaller violation always count.
+    pub patience_tolerance: f64,
 }
 
 impl StopRules {
@@ -129,6 +133,13 @@ impl StopRules {
         }
         let is_nan = self.target.is_some_and(f64::is_nan);
         ensure!(!is_nan, setting, "the target is NaN; it must be a number");
+        let tolerance = self.patience_tolerance;
+        let is_tolerance = tolerance >= 0.0 && tolerance.is_finite();
+        ensure!(
+            is_tolerance,
+            setting,
+            "the patience tolerance is {tolerance}; it must be a finite number that is at least 0"
+        );
         Ok(())
     }
 }

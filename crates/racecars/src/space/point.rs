@@ -135,6 +135,24 @@ impl<'a> Point<'a> {
     }
 }
 
+/// The encoded coordinate with this index, as in [`Point::coordinates`]: in a space of reals on a linear scale
+/// its value. Values of other kinds are read by name: [`Point::real`], [`Point::text`] and so on.
+///
+/// ```
+/// let space = racecars::Space::cube(3, -5.0, 5.0)?;
+/// let point = space.view(&[1.0, 2.0, 3.0]);
+/// assert_eq!(point[1], 2.0);
+/// # Ok::<(), racecars::Error>(())
+/// ```
+impl std::ops::Index<usize> for Point<'_> {
+    type Output = f64;
+
+    #[inline]
+    fn index(&self, index: usize) -> &f64 {
+        &self.coordinates[index]
+    }
+}
+
 impl fmt::Display for Point<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, (name, values)) in self.assignments().enumerate() {
