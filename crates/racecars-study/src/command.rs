@@ -334,8 +334,11 @@ impl Recipe {
     /// What stands for the placeholders of an evaluation whose own folder is `folder`.
     fn context(&self, task: Task<'_>, folder: &Path) -> Context {
         let Task { trial, seed, point, worker, .. } = task;
-        let searched = self.space.view(point).assignments().map(|(_, values)| values);
-        let fixed = self.fixed.values().iter().map(|(_, values)| values.clone());
+        let mut active = self.space.view(point).assignments().peekable();
+        let searched = self.space.entries().iter().map(|entry| {
+            active.next_if(|(name, _)| *name == entry.name()).map(|(_, values)| values)
+        });
+        let fixed = self.fixed.values().iter().map(|(_, values)| Some(values.clone()));
         let values = searched.chain(fixed).collect();
         let (dir, base) = (folder.display().to_string(), self.base.display().to_string());
         Context { values, trial, seed, dir, base, worker }
@@ -353,12 +356,18 @@ impl Recipe {
             return vec!["sh".to_string(), "-c".to_string(), script];
         }
         let mut words = Vec::with_capacity(self.arguments.len());
-        for argument in &self.arguments {
-            if argument.is_left_out(context) {
+        for (i, argument) in self.arguments.iter().enumerate() {
+            // Of `--x {x}` both are left out.
+            let value = self.arguments.get(i + 1).filter(|_| argument.is_option());
+            let is_without_value =
+                value.is_some_and(|value| value.is_slot() && value.is_inactive(context));
+            if argument.is_left_out(context) || is_without_value {
                 continue;
             }
             match argument.spread().map(|entry| &context.values[entry]) {
-                Some(Values::Many(values)) => words.extend(values.iter().map(ToString::to_string)),
+                Some(Some(Values::Many(values))) => {
+                    words.extend(values.iter().map(ToString::to_string))
+                }
                 _ => words.push(argument.fill(context, |value| value)),
             }
         }
@@ -375,6 +384,7 @@ impl Recipe {
     /// The variables that carry parameters.
     fn variables(&self, context: &Context) -> Vec<(String, String)> {
         (self.environment.iter())
+            .filter(|(_, text)| !text.is_inactive(context))
             .map(|(name, text)| (name.clone(), text.fill(context, |value| value)))
             .collect()
     }

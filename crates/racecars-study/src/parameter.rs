@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::point::NamedPoint;
-use racecars::space::Entry;
+use racecars::space::{Entry, Structure};
 use racecars::{Domain, Scale, Space, Value, Values};
 use std::fmt;
 use std::str::FromStr;
@@ -21,6 +21,11 @@ use std::str::FromStr;
 /// | `size=small<medium<large` | one of these, in this order |
 /// | `flag=bool` | true or false |
 /// | `w[5]=-1:1` | an array of five |
+/// | `order=perm:10` | an order of the numbers 0 to 9 |
+/// | `order=perm:a,b,c` | an order of these items |
+/// | `pick=subset:3 of a,b,c,d` | three of these items; `subset:<=3 of` at most three, `subset:1..3 of` one to three |
+/// | `mix[5]=simplex` | five numbers from 0 that add up to 1 |
+/// | `degree=2..5 if kernel=poly` | only where this holds |
 /// | `y=5`, `mode=fast` | always this value: it is passed to the program, and not searched |
 ///
 /// ```
@@ -43,6 +48,10 @@ pub struct Parameter {
     pub count: Option<usize>,
     /// What it may take.
     pub domain: Domain,
+    /// What the elements of an array are together.
+    pub structure: Option<Structure>,
+    /// When it is active; always if `None`.
+    pub condition: Option<String>,
 }
 
 /// Names that the command has for other things.
@@ -52,9 +61,24 @@ impl Parameter {
     /// A parameter from its name, with `[count]` for an array, and its range.
     pub fn new(name: &str, range: &str) -> Result<Parameter> {
         let (name, count) = read_name(name.trim())?;
-        let domain = read_domain(&name, range.trim())?;
-        let parameter = Parameter { name, count, domain };
-        match (parameter.fixed(), count) {
+        let (range, condition) = match range.trim().split_once(" if ") {
+            Some((range, condition)) => (range.trim(), Some(condition.trim().to_string())),
+            None => (range.trim(), None),
+        };
+        let parameter = match read_structure(&name, count, range)? {
+            Some((count, domain, structure)) => Parameter {
+                name,
+                count: Some(count),
+                domain,
+                structure: Some(structure),
+                condition,
+            },
+            None => {
+                let domain = read_domain(&name, range)?;
+                Parameter { name, count, domain, structure: None, condition }
+            }
+        };
+        match (parameter.fixed(), count.filter(|_| parameter.structure.is_none())) {
             (Some(value), Some(_)) => Err(Error::setting(format!(
                 "parameter `{}`: a fixed value such as {value} is for a single parameter, not for an array",
                 parameter.name
@@ -66,7 +90,9 @@ impl Parameter {
     /// The value, if there is only one: such a parameter is not searched. It is a choice of one.
     pub fn fixed(&self) -> Option<&Value> {
         match &self.domain {
-            Domain::Categorical(values) => values.first().filter(|_| values.len() == 1),
+            Domain::Categorical(values) if self.structure.is_none() && self.condition.is_none() => {
+                values.first().filter(|_| values.len() == 1)
+            }
             _ => None,
         }
     }
@@ -74,13 +100,16 @@ impl Parameter {
     /// A parameter that always has this value.
     pub(crate) fn of_fixed(name: &str, value: &Value) -> Parameter {
         let domain = Domain::Categorical(vec![value.clone()]);
-        Parameter { name: name.to_string(), count: None, domain }
+        let (structure, condition) = (None, None);
+        Parameter { name: name.to_string(), count: None, domain, structure, condition }
     }
 
     /// The parameter that an entry of a space was made from.
     pub(crate) fn of(entry: &Entry) -> Parameter {
         let (name, domain) = (entry.name().to_string(), entry.domain().clone());
-        Parameter { name, count: entry.array_len(), domain }
+        let structure = entry.structure().cloned();
+        let condition = entry.condition().map(str::to_string);
+        Parameter { name, count: entry.array_len(), domain, structure, condition }
     }
 }
 
@@ -88,13 +117,48 @@ impl Parameter {
 impl fmt::Display for Parameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
-        if let Some(count) = self.count {
+        let is_counted = matches!(self.structure, None | Some(Structure::Simplex));
+        if let Some(count) = self.count.filter(|_| is_counted) {
             write!(f, "[{count}]")?;
         }
+        match &self.structure {
+            Some(Structure::Simplex) => f.write_str("=simplex")?,
+            Some(Structure::Subset { items, least, most }) => {
+                let size = match (least, most) {
+                    (least, most) if least == most => most.to_string(),
+                    (0, most) => format!("<={most}"),
+                    (least, most) => format!("{least}..{most}"),
+                };
+                write!(f, "=subset:{size} of {}", joined(items, ","))?;
+            }
+            Some(_) => match &self.domain {
+                Domain::Categorical(items) if is_range_from_zero(items) => {
+                    write!(f, "=perm:{}", items.len())?;
+                }
+                Domain::Categorical(items) => write!(f, "=perm:{}", joined(items, ","))?,
+                _ => {}
+            },
+            None => self.write_range(f)?,
+        }
+        match &self.condition {
+            Some(condition) => write!(f, " if {condition}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn joined(values: &[Value], gap: &str) -> String {
+    values.iter().map(Value::to_string).collect::<Vec<_>>().join(gap)
+}
+
+/// Whether these are 0, 1, 2, ...
+fn is_range_from_zero(items: &[Value]) -> bool {
+    (0..).zip(items).all(|(i, item)| *item == Value::Integer(i))
+}
+
+impl Parameter {
+    fn write_range(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let log = |scale: &Scale| if *scale == Scale::Log { ":log" } else { "" };
-        let joined = |values: &[Value], gap: &str| {
-            values.iter().map(Value::to_string).collect::<Vec<_>>().join(gap)
-        };
         let number = |x: &f64| Value::from(*x);
         match &self.domain {
             Domain::Real { low, high, scale } => {
@@ -124,8 +188,11 @@ impl FromStr for Parameter {
     }
 }
 
-/// The space of these parameters, checked, and those that are fixed.
-pub(crate) fn space(parameters: &[Parameter]) -> Result<(Space, NamedPoint)> {
+/// The space of these parameters and constraints, checked, and the parameters that are fixed.
+pub(crate) fn space(
+    parameters: &[Parameter],
+    constraints: &[String],
+) -> Result<(Space, NamedPoint)> {
     if parameters.is_empty() {
         return Err(Error::setting(
             "no parameters; give some with -p (x=0:10, n=1..64, lr=1e-5:1e-1:log, mode=a,b,c) or in \
@@ -135,7 +202,7 @@ pub(crate) fn space(parameters: &[Parameter]) -> Result<(Space, NamedPoint)> {
     let mut builder = Space::builder();
     let mut fixed = Vec::new();
     for parameter in parameters {
-        let Parameter { name, count, domain } = parameter;
+        let Parameter { name, count, domain, .. } = parameter;
         builder = match (count, parameter.fixed()) {
             (_, Some(value)) => {
                 if parameters.iter().filter(|other| other.name == *name).count() > 1 {
@@ -144,9 +211,21 @@ pub(crate) fn space(parameters: &[Parameter]) -> Result<(Space, NamedPoint)> {
                 fixed.push((name.clone(), Values::One(value.clone())));
                 builder
             }
-            (None, None) => builder.coordinate(name, domain.clone()),
-            (Some(count), None) => builder.array(name, *count, domain.clone()),
+            _ => match (&parameter.structure, domain, count) {
+                (Some(Structure::Subset { items, least, most }), ..) => {
+                    builder.subset(name, *least..=*most, items.clone())
+                }
+                (Some(Structure::Permutation), Domain::Categorical(items), _) => {
+                    builder.order_of(name, items.clone())
+                }
+                (Some(Structure::Simplex), _, Some(count)) => builder.simplex(name, *count),
+                (_, _, None) => builder.coordinate(name, domain.clone()),
+                (_, _, Some(count)) => builder.array(name, *count, domain.clone()),
+            },
         };
+        if let Some(condition) = &parameter.condition {
+            builder = builder.when(condition);
+        }
     }
     let fixed = NamedPoint::new(fixed);
     if fixed.values().len() == parameters.len() {
@@ -155,6 +234,7 @@ pub(crate) fn space(parameters: &[Parameter]) -> Result<(Space, NamedPoint)> {
              n=1..64 or mode=a,b,c"
         )));
     }
+    let builder = constraints.iter().fold(builder, |builder, text| builder.subject_to(text));
     Ok((builder.build().map_err(of_parameters)?, fixed))
 }
 
@@ -193,6 +273,56 @@ fn read_name(text: &str) -> Result<(String, Option<usize>)> {
         )));
     }
     Ok((name.to_string(), count))
+}
+
+/// The length, the domain and the structure of an array whose elements belong together; `None` if the range
+/// is of another kind.
+fn read_structure(
+    name: &str,
+    count: Option<usize>,
+    range: &str,
+) -> Result<Option<(usize, Domain, Structure)>> {
+    let refuse = |what: String| Err(Error::setting(format!("parameter `{name}`: {what}")));
+    let items = |text: &str| text.split(',').map(read_value).collect::<Vec<_>>();
+    if range == "simplex" {
+        let Some(count) = count else {
+            return refuse(format!("a simplex is an array: write {name}[3]=simplex"));
+        };
+        return Ok(Some((count, Domain::real(0.0, 1.0), Structure::Simplex)));
+    }
+    let (kind, rest) = match range.split_once(':') {
+        Some((kind @ ("perm" | "subset"), rest)) => (kind, rest.trim()),
+        _ => return Ok(None),
+    };
+    if count.is_some() {
+        return refuse(format!("`{range}` has its own length; write {name}={range}"));
+    }
+    if kind == "perm" {
+        let items = match rest.parse::<i64>() {
+            Ok(count) if count > 1 => (0..count).map(Value::Integer).collect(),
+            _ if rest.contains(',') => items(rest),
+            _ => {
+                return refuse(format!(
+                    "`{range}` is neither perm:N with N above 1 nor perm:a,b,c"
+                ));
+            }
+        };
+        return Ok(Some((items.len(), Domain::Categorical(items), Structure::Permutation)));
+    }
+    let (size, list) = match rest.split_once(" of ") {
+        Some((size, list)) => (size.trim(), items(list)),
+        None => return refuse(format!("`{range}` is not subset:K of a,b,c")),
+    };
+    let number = |text: &str| text.trim().parse::<usize>().ok();
+    let ends = match (size.strip_prefix("<="), size.split_once("..")) {
+        (Some(most), _) => number(most).map(|most| (0, most)),
+        (_, Some((least, most))) => number(least).zip(number(most)),
+        _ => number(size).map(|size| (size, size)),
+    };
+    let Some((least, most)) = ends else {
+        return refuse(format!("`{size}` is not a number of items: 3, <=3 or 1..3"));
+    };
+    Ok(Some((list.len(), Domain::Boolean, Structure::Subset { items: list, least, most })))
 }
 
 fn read_domain(name: &str, range: &str) -> Result<Domain> {
@@ -321,7 +451,7 @@ mod tests {
 
     fn error(text: &str) -> String {
         let parameter = text.parse::<Parameter>();
-        parameter.and_then(|parameter| space(&[parameter])).unwrap_err().to_string()
+        parameter.and_then(|parameter| space(&[parameter], &[])).unwrap_err().to_string()
     }
 
     #[test]
@@ -391,7 +521,7 @@ mod tests {
         assert!(error("x=5").contains("nothing to search: all parameters are fixed (x=5)"));
         assert!(error("w[3]=5").contains("not for an array"));
         let twice = ["x=0:1", "x=5"].map(|text| text.parse::<Parameter>().unwrap());
-        assert!(space(&twice).unwrap_err().to_string().contains("`x` is given twice"));
-        assert!(space(&[]).unwrap_err().to_string().contains("no parameters"));
+        assert!(space(&twice, &[]).unwrap_err().to_string().contains("`x` is given twice"));
+        assert!(space(&[], &[]).unwrap_err().to_string().contains("no parameters"));
     }
 }

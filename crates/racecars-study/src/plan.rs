@@ -12,7 +12,7 @@ use crate::settings::{Basis, Settings};
 use crate::shell::command_line;
 use crate::text::Names;
 use crate::transfer;
-use racecars::{Axis, Budget, Interval, Space, Values};
+use racecars::{Budget, Space, Values};
 use serde::de::{Deserialize, Deserializer};
 use std::path::{Path, PathBuf};
 
@@ -65,8 +65,16 @@ impl Plan {
         let lookahead = settings.lookahead;
         let tolerance = settings.patience_tolerance;
         let parameters = match (&settings.parameters, old) {
-            (None, Some(old)) => (old.space.clone(), old.fixed.clone()),
-            (given, _) => parameter::space(given.as_deref().unwrap_or_default())?,
+            (None, Some(old)) if settings.r#where.is_none() => {
+                (old.space.clone(), old.fixed.clone())
+            }
+            (given, old) => {
+                // What is not given is as it was.
+                let old = old.map(|old| old.settings(true)).unwrap_or_default();
+                let parameters = given.clone().or(old.parameters).unwrap_or_default();
+                let constraints = settings.r#where.clone().or(old.r#where).unwrap_or_default();
+                parameter::space(&parameters, &constraints)?
+            }
         };
         let plan = match old {
             None => Plan::resolve(settings, parameters, base.into(), now())?,
@@ -174,11 +182,15 @@ impl Plan {
         let rank = |known: &Known| known.outcome.rank_in(self.direction);
         let usual = match self.known.iter().min_by_key(|known| rank(known)) {
             Some(best) if !best.outcome.is_failure() => best.point.clone(),
-            _ => NamedPoint::decode(&self.space, &middle(&self.space)),
+            _ => NamedPoint::decode(&self.space, &self.space.center()),
         };
+        // Parameters that are inactive in that point.
+        let middle = self.space.entries().iter();
+        let middle = middle.map(|entry| (entry.name().to_string(), self.space.middle(entry)));
+        let middle = NamedPoint::new(middle.collect());
         for point in &mut self.start {
             let given = point.without_fixed(&self.fixed)?;
-            *point = given.completed(&usual).of_space(&self.space)?;
+            *point = given.completed(&usual).completed(&middle).of_space(&self.space)?;
         }
         Ok(())
     }
@@ -192,6 +204,8 @@ impl Plan {
         });
         let searched = self.space.entries().iter().map(Parameter::of);
         settings.parameters = Some(searched.chain(fixed).collect());
+        let constraints: Vec<String> = self.space.constraints().map(str::to_string).collect();
+        settings.r#where = (!constraints.is_empty()).then_some(constraints);
         settings.budget = Some(Budget::Evaluations(self.budget));
         settings.algorithm = Some(self.algorithm.clone());
         settings.gather();
@@ -332,30 +346,12 @@ fn of_setting(name: &str, error: Error) -> Error {
 const ADVICE: &str =
     "Give the same, choose another folder with --study, or begin afresh with --restart";
 
-/// The point in the middle of all ranges; of choices without an order the first, and of flags false.
-fn middle(space: &Space) -> Vec<f64> {
-    let middle = |axis: Axis| match axis {
-        Axis::Unordered { .. } => 0.0,
-        Axis::Ordered { last, log_from: Some(from) } => {
-            (from * (from + last)).sqrt().floor() - from
-        }
-        Axis::Ordered { last, .. } => (last / 2.0).floor(),
-        _ => {
-            let Interval { low, high } = axis.extent();
-            0.5 * low + 0.5 * high
-        }
-    };
-    (0..space.dimension()).map(|i| middle(space.axis(i))).collect()
-}
-
 /// The first difference of two spaces, in words.
 fn parameters_differ(ours: &Space, theirs: &Space) -> String {
     for entry in ours.entries() {
         match theirs.entries().iter().find(|other| other.name() == entry.name()) {
             None => return format!("parameter `{}` is not", entry.name()),
-            Some(other)
-                if (other.domain(), other.array_len()) != (entry.domain(), entry.array_len()) =>
-            {
+            Some(other) if Parameter::of(other) != Parameter::of(entry) => {
                 return format!("parameter `{}` has another range", entry.name());
             }
             Some(_) => {}
@@ -364,6 +360,9 @@ fn parameters_differ(ours: &Space, theirs: &Space) -> String {
     let is_missing = |name: &str| !ours.entries().iter().any(|entry| entry.name() == name);
     match theirs.entries().iter().find(|entry| is_missing(entry.name())) {
         Some(entry) => format!("parameter `{}` is missing, which is", entry.name()),
+        None if ours.constraints().ne(theirs.constraints()) => {
+            "the constraints in `where` are others than".to_string()
+        }
         None => "the parameters are in another order".to_string(),
     }
 }

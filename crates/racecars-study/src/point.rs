@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::parameter::{of_parameters, read_value};
 use crate::text::plain;
+use racecars::space::Structure;
 use racecars::{Domain, Space, Value, Values};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
@@ -97,7 +98,16 @@ impl NamedPoint {
         for entry in space.entries() {
             let (name, first) = (entry.name(), entry.range().start);
             let mut given = self.values.iter().filter(|(other, _)| other == name);
-            let of_entry = match (given.next(), given.next(), entry.array_len()) {
+            let first_given = given.next();
+            if let (Some((_, Values::Many(items))), Some(Structure::Subset { .. }), None) =
+                (first_given, entry.structure(), given.clone().next())
+            {
+                values.push((name.to_string(), Values::Many(items.clone())));
+                continue;
+            }
+            let of_entry = match (first_given, given.next(), entry.array_len()) {
+                // Missing where it is inactive: the space says if it is not.
+                (None, ..) if entry.condition().is_some() => continue,
                 (Some((_, Values::One(value))), None, None) => {
                     Values::One(typed(space, entry.domain(), first, value)?)
                 }
@@ -116,6 +126,21 @@ impl NamedPoint {
             };
             values.push((name.to_string(), of_entry));
         }
+        if !space.has_rules() {
+            return Ok(NamedPoint { values });
+        }
+        // Without what is inactive, and checked.
+        let point = space.encode(values.clone());
+        let point = match point.map_err(of_parameters) {
+            Ok(point) => point,
+            Err(error) => return refuse(error.to_string()),
+        };
+        let active = space.active(&point);
+        let is_active = |name: &str| {
+            let mut entries = space.entries().iter().zip(&active);
+            entries.any(|(entry, is_active)| *is_active && entry.name() == name)
+        };
+        values.retain(|(name, _)| is_active(name));
         Ok(NamedPoint { values })
     }
 }

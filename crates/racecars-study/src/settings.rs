@@ -23,7 +23,7 @@ use serde::Serialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use table::{row, settings};
+use table::{plain_name, row, settings};
 use value::{SettingValue, Texts};
 
 settings! {
@@ -60,9 +60,13 @@ settings! {
     }
 
     /// A parameter: x=0:10, k=1..64, lr=1e-5:1e-1:log, k=1..64:log, x=0:1:step=0.1, mode=a,b,c,
-    /// `size=small<medium<large`, flag=bool; an array of five: `w[5]=-1:1`; always the same, and not searched:
-    /// y=5.
+    /// `size=small<medium<large`, flag=bool; an array of five: `w[5]=-1:1`; an order: order=perm:10; a
+    /// selection: `pick=subset:2 of a,b,c`; shares of 1: `mix[3]=simplex`; always the same, and not
+    /// searched: y=5. Only where something holds: `degree=2..5 if mode=poly`.
     parameters: Vec<Parameter>; row("NAME=RANGE").flag("parameter").short('p');
+    /// A constraint on the parameters that every evaluated point satisfies: `a < b`, `x + y <= 10`,
+    /// `not (mode = fast and level > 3)`; may be given several times. It costs no evaluations.
+    r#where: Vec<String>; row("CONDITION");
     /// Number of evaluations, or of evaluations per parameter.
     budget: Budget; row("T|30n").default("20n, at least 100").changes();
     /// Number of evaluations that run at once.

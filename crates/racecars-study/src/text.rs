@@ -175,12 +175,33 @@ impl Text {
         }
     }
 
-    /// Whether this text is `{flag?text}` and no more, and the flag is false: it is no argument then.
+    /// Whether this text is `{flag?text}` and no more, and the flag is false, or it has a parameter that is
+    /// inactive: it is no argument then.
     pub(crate) fn is_left_out(&self, context: &Context) -> bool {
         match &self.pieces[..] {
             [Piece::Slot(Slot::Flag(place, _))] => !context.is_true(*place),
-            _ => false,
+            _ => self.is_inactive(context),
         }
+    }
+
+    /// Whether a parameter in this text is inactive.
+    pub(crate) fn is_inactive(&self, context: &Context) -> bool {
+        self.slots().any(|slot| match slot {
+            Slot::Parameter(place) | Slot::Spread(place) | Slot::Element(place, _) => {
+                context.values[*place].is_none()
+            }
+            _ => false,
+        })
+    }
+
+    /// Whether this text is one placeholder and no more.
+    pub(crate) fn is_slot(&self) -> bool {
+        matches!(self.pieces[..], [Piece::Slot(_)])
+    }
+
+    /// Whether this text is an option, such as `--x`, without placeholders.
+    pub(crate) fn is_option(&self) -> bool {
+        matches!(&self.pieces[..], [Piece::Plain(text)] if text.starts_with('-'))
     }
 
     /// The text with values in place; `quote` is applied to each value.
@@ -201,8 +222,8 @@ impl Text {
 /// The values of one evaluation.
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
-    /// By the places of [`Names`].
-    pub(crate) values: Vec<Values>,
+    /// By the places of [`Names`]; `None` for what is inactive.
+    pub(crate) values: Vec<Option<Values>>,
     pub(crate) trial: u64,
     pub(crate) seed: u64,
     pub(crate) dir: String,
@@ -212,15 +233,21 @@ pub(crate) struct Context {
 
 impl Context {
     fn is_true(&self, place: usize) -> bool {
-        self.values[place] == Values::One(Value::Boolean(true))
+        self.values[place] == Some(Values::One(Value::Boolean(true)))
     }
 
     fn value(&self, slot: &Slot) -> String {
         match slot {
-            Slot::Parameter(entry) | Slot::Spread(entry) => plain(&self.values[*entry]),
+            Slot::Parameter(entry) | Slot::Spread(entry) => {
+                self.values[*entry].as_ref().map(plain).unwrap_or_default()
+            }
             Slot::Element(entry, index) => match &self.values[*entry] {
-                Values::One(value) => value.to_string(),
-                Values::Many(values) => values[*index].to_string(),
+                Some(Values::One(value)) => value.to_string(),
+                // A subset has fewer items than the array is long.
+                Some(Values::Many(values)) => {
+                    values.get(*index).map(ToString::to_string).unwrap_or_default()
+                }
+                None => String::new(),
             },
             Slot::Trial => self.trial.to_string(),
             Slot::Seed => self.seed.to_string(),
@@ -327,6 +354,7 @@ mod tests {
         let mut values = vec![0.25.into(), Values::from(vec![1.0, 0.5, 1e-7])];
         values.extend([true.into(), false.into(), 5.into(), true.into()]);
         let (dir, base) = ("/d".to_string(), "/b".to_string());
+        let values = values.into_iter().map(Some).collect();
         let context = Context { values, trial: 7, seed: 42, dir, base, worker: 3 };
         let names = Names { space: &space, fixed: &fixed };
         let text = Text::parse(text, names, Unknown::Refuse, "the command")?;
@@ -372,7 +400,7 @@ mod tests {
         let space = Space::cube(1, 0.0, 1.0).unwrap();
         let names = Names { space: &space, fixed: &NamedPoint::default() };
         let text = Text::parse("{a} {a?b} {x[0]}", names, Unknown::Keep, "a template").unwrap();
-        let values = vec![Values::Many(vec![Value::Real(0.5)])];
+        let values = vec![Some(Values::Many(vec![Value::Real(0.5)]))];
         let (dir, base) = (String::new(), String::new());
         let context = Context { values, trial: 0, seed: 0, dir, base, worker: 0 };
         assert_eq!(text.fill(&context, |value| value), "{a} {a?b} 0.5");

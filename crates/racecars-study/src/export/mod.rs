@@ -4,6 +4,8 @@
 mod optuna;
 mod table;
 
+pub(crate) use table::ITEMS;
+
 use crate::journal::{Event, Tell};
 use crate::outcome::Outcome;
 use crate::settings::value::choices;

@@ -71,11 +71,14 @@ pub(super) fn write(reader: &mut Reader, name: &str, out: &mut dyn Write) -> io:
             let written: Json = serde_json::from_str(params.get())?;
             let mut params = internal(&space, &point, &written);
             params.extend(plan.fixed.values().iter().map(|(name, _)| (name.clone(), json!(0.0))));
+            let given = distributions.iter().filter(|(name, _)| params.contains_key(*name));
+            let given: Map<String, Json> =
+                given.map(|(name, spelled)| (name.clone(), spelled.clone())).collect();
             log(
                 CREATE_TRIAL,
                 json!({
                     "study_id": 0, "datetime_start": moment(at), "state": 0,
-                    "distributions": distributions,
+                    "distributions": given,
                     "params": params,
                     "user_attrs": {}, "system_attrs": {}, "intermediate_values": {},
                 }),
@@ -152,7 +155,8 @@ fn distribution(domain: &Domain) -> Json {
 /// The parameters in Optuna's inner form: numbers as themselves, the choice of a list by its index.
 fn internal(space: &Space, point: &[f64], written: &Json) -> Map<String, Json> {
     let mut params = Map::new();
-    for entry in space.entries() {
+    let active = space.entries().iter().zip(space.active(point)).filter(|(_, is)| *is);
+    for (entry, _) in active {
         for (within, i) in entry.range().enumerate() {
             let value = match entry.domain() {
                 Domain::Levels(_) | Domain::Categorical(_) | Domain::Boolean => json!(point[i]),

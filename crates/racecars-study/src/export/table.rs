@@ -6,9 +6,13 @@
 use super::{TrialRow, each_trial, moment};
 use crate::outcome::value_and_violation;
 use crate::trace::Reader;
+use racecars::space::Structure;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::io::{self, Write};
+
+/// Stands between the items of a subset.
+pub(crate) const ITEMS: &str = ";";
 
 const COLUMNS: &str = "trial,state,value,violation,detail,attempts,seconds,worker,asked,ended";
 
@@ -16,8 +20,14 @@ const COLUMNS: &str = "trial,state,value,violation,detail,attempts,seconds,worke
 pub(super) fn write(reader: &mut Reader, out: &mut dyn Write) -> io::Result<u64> {
     let space = reader.space().clone();
     write!(out, "{COLUMNS}")?;
-    for i in 0..space.dimension() {
-        write!(out, ",{}", quoted(&space.coordinate_name(i)))?;
+    for entry in space.entries() {
+        match entry.structure() {
+            // The items in one column.
+            Some(Structure::Subset { .. }) => write!(out, ",{}", quoted(entry.name()))?,
+            _ => entry
+                .range()
+                .try_for_each(|i| write!(out, ",{}", quoted(&space.coordinate_name(i))))?,
+        }
     }
     let fixed = reader.plan().fixed.clone();
     for (name, _) in fixed.values() {
@@ -28,7 +38,13 @@ pub(super) fn write(reader: &mut Reader, out: &mut dyn Write) -> io::Result<u64>
         write_outcome(trial, out)?;
         let params: Map<String, Value> = serde_json::from_str(trial.params.get())?;
         for entry in space.entries() {
+            let is_subset = matches!(entry.structure(), Some(Structure::Subset { .. }));
             match params.get(entry.name()) {
+                Some(Value::Array(items)) if is_subset => {
+                    let items: Vec<String> = items.iter().map(plain).collect();
+                    write!(out, ",{}", quoted(&items.join(ITEMS)))?;
+                }
+                None if is_subset => write!(out, ",")?,
                 Some(Value::Array(values)) => {
                     values.iter().try_for_each(|value| write!(out, ",{}", cell(value)))?;
                 }
@@ -62,6 +78,13 @@ fn write_outcome(trial: &TrialRow, out: &mut dyn Write) -> io::Result<()> {
 fn cell(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text).into_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
         other => other.to_string(),
     }
 }

@@ -2,8 +2,11 @@
 //! any table with a column for each parameter and one for the value.
 
 use super::{Known, outcome};
+use crate::export::ITEMS;
+use crate::parameter::read_value;
 use crate::point::NamedPoint;
 use crate::text::Names;
+use racecars::space::Structure;
 use racecars::{FailureKind, Outcome, Value, Values};
 
 /// Reads a table. Of the columns without a use here nothing is read; rows of trials that were running are left
@@ -36,6 +39,8 @@ struct Columns {
 
 enum Cells {
     One(usize),
+    /// The items of a subset.
+    Items(usize),
     Many(Vec<usize>),
 }
 
@@ -59,6 +64,9 @@ impl Columns {
         for entry in names.space.entries() {
             let name = entry.name();
             let cells = match entry.array_len() {
+                Some(_) if matches!(entry.structure(), Some(Structure::Subset { .. })) => {
+                    Cells::Items(of(name)?)
+                }
                 None => Cells::One(of(name)?),
                 Some(count) => {
                     let columns = (0..count).map(|i| of(&format!("{name}[{i}]")));
@@ -72,7 +80,7 @@ impl Columns {
         }
         let is_free = |column: &usize| {
             parameters.iter().all(|(_, cells)| match cells {
-                Cells::One(other) => other != column,
+                Cells::One(other) | Cells::Items(other) => other != column,
                 Cells::Many(others) => !others.contains(column),
             })
         };
@@ -83,9 +91,21 @@ impl Columns {
 
     fn point(&self, cells: &[String]) -> NamedPoint {
         let value = |column: usize| Value::Text(unguarded(cells[column].trim()).to_string());
-        let values = self.parameters.iter().map(|(name, columns)| {
+        // Inactive parameters have empty cells.
+        let is_blank = |columns: &Cells| match columns {
+            Cells::One(column) => cells[*column].trim().is_empty(),
+            Cells::Items(_) => false,
+            Cells::Many(columns) => columns.iter().all(|column| cells[*column].trim().is_empty()),
+        };
+        let given = self.parameters.iter().filter(|(_, columns)| !is_blank(columns));
+        let values = given.map(|(name, columns)| {
             let values = match columns {
                 Cells::One(column) => Values::One(value(*column)),
+                Cells::Items(column) => {
+                    let items = unguarded(cells[*column].trim()).split(ITEMS);
+                    let items = items.map(str::trim).filter(|item| !item.is_empty());
+                    Values::Many(items.map(read_value).collect())
+                }
                 Cells::Many(columns) => {
                     Values::Many(columns.iter().map(|column| value(*column)).collect())
                 }

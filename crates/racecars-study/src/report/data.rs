@@ -186,13 +186,19 @@ fn state(digest: &Digest) -> Value {
     })
 }
 
+/// A place, or that of the default for what is inactive.
+fn known_place(place: f32) -> f32 {
+    if place.is_nan() { 0.5 } else { place }
+}
+
 /// The values of a point: names, values, and where they stand in their ranges, unless they are fixed.
 fn assignments(digest: &Digest, point: &[f64]) -> Vec<(String, String, Option<f32>)> {
     let space = &digest.plan.space;
     let value = |i: usize| space.decode_coordinate(i, point[i]).to_string();
     let place = |i: usize| Some(places::place(space.axis(i), point[i]) as f32);
-    let searched =
-        (0..point.len().min(PARAMETERS)).map(|i| (space.coordinate_name(i), value(i), place(i)));
+    let active = space.entries().iter().zip(space.active(point)).filter(|(_, is)| *is);
+    let searched = active.flat_map(|(entry, _)| entry.range()).take(PARAMETERS);
+    let searched = searched.map(|i| (space.coordinate_name(i), value(i), place(i)));
     let fixed = digest.plan.fixed.values().iter();
     searched.chain(fixed.map(|(name, values)| (name.clone(), values.to_string(), None))).collect()
 }
@@ -258,7 +264,7 @@ fn measure(digest: &Digest) -> Importance {
     let ranks: Vec<Rank> =
         rows.iter().map(|&row| digest.trials[kept.order(row) as usize].rank).collect();
     let values = |j: usize| Values::of(space.axis(j));
-    importance(&ranks, kept.tracked(), |i, j| kept.row(rows[i])[j], values)
+    importance(&ranks, kept.tracked(), |i, j| known_place(kept.row(rows[i])[j]), values)
 }
 
 /// The parameters on the page: the most important first, then in their own order.
@@ -275,7 +281,9 @@ fn parameters(digest: &Digest, importance: &Importance, shown: &[usize]) -> Vec<
     let entries: Vec<_> = places::entries(space).take(digest.kept.tracked()).collect();
     let best = |i: usize| {
         let best = digest.record.best.as_ref()?;
-        Some(places::place(space.axis(i), best.point[i]) as f32)
+        let is_active = entries[i].condition().is_none()
+            || space.view(&best.point).is_active(entries[i].name()) == Ok(true);
+        is_active.then(|| places::place(space.axis(i), best.point[i]) as f32)
     };
     (shown.iter())
         .map(|&i| Parameter {

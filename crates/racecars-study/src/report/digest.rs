@@ -233,9 +233,15 @@ impl Digest {
             worker: tell.worker as u32,
         });
         if self.kept.wants(order) {
-            let codes = point.iter().enumerate();
-            let places =
-                codes.map(|(i, &code)| places::place(self.plan.space.axis(i), code) as f32);
+            let space = &self.plan.space;
+            let active = space.entries().iter().zip(space.active(point));
+            let places = active.flat_map(|(entry, is_active)| {
+                entry.range().map(move |i| match is_active {
+                    true => places::place(space.axis(i), point[i]) as f32,
+                    // Inactive.
+                    false => f32::NAN,
+                })
+            });
             self.kept.push(order, places);
         }
         let bar = self.improvements.last().map(|best| self.plan.direction.signed(best.1));

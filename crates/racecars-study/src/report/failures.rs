@@ -113,7 +113,9 @@ impl Columns {
         for parameter in 0..kept.tracked() {
             column.clear();
             let failed = self.rows.iter().zip(&self.failed);
-            column.extend(failed.map(|(&row, &failed)| (kept.row(row)[parameter], failed)));
+            let places = failed.map(|(&row, &failed)| (kept.row(row)[parameter], failed));
+            // What is inactive has no place.
+            column.extend(places.filter(|(place, _)| !place.is_nan()));
             column.sort_by(|a, b| a.0.total_cmp(&b.0));
             let axis = digest.plan.space.axis(parameter);
             take(parameter, parts(&column, !matches!(axis, Axis::Unordered { .. })));

@@ -89,10 +89,14 @@ impl Range {
     }
 }
 
-/// Places as base64 of 16-bit numbers, least byte first: an eighth of what JSON numbers take.
+/// Places as base64 of 16-bit numbers, least byte first: an eighth of what JSON numbers take. The greatest
+/// number stands for what is inactive.
 pub(super) fn pack(places: impl IntoIterator<Item = f32>) -> String {
     let bytes: Vec<u8> = (places.into_iter())
-        .flat_map(|place| ((place.clamp(0.0, 1.0) * 65535.0).round() as u16).to_le_bytes())
+        .flat_map(|place| {
+            let scaled = (place.clamp(0.0, 1.0) * 65534.0).round() as u16;
+            (if place.is_nan() { u16::MAX } else { scaled }).to_le_bytes()
+        })
         .collect();
     base64(&bytes)
 }

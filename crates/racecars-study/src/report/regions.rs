@@ -142,11 +142,14 @@ pub(super) fn proposals(kept: &Kept) -> Vec<Region> {
         let mut column = Vec::with_capacity(span.len());
         for i in 0..kept.tracked() {
             column.clear();
-            column.extend(span.clone().step_by(step).map(|row| kept.row(row)[i]));
+            let places = span.clone().step_by(step).map(|row| kept.row(row)[i]);
+            column.extend(places.filter(|place| !place.is_nan()));
             column.sort_by(f32::total_cmp);
             let edge = column.len() / 20;
-            region.low.push(column[edge]);
-            region.high.push(column[column.len() - 1 - edge]);
+            let low = column.get(edge).copied().unwrap_or(f32::NAN);
+            let last = column.len().checked_sub(1 + edge);
+            region.low.push(low);
+            region.high.push(last.map_or(low, |last| column[last]));
         }
         regions.push(region);
     }

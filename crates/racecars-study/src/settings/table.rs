@@ -42,6 +42,11 @@ pub struct Row {
     pub(super) texts: fn(&Settings) -> Option<Vec<String>>,
 }
 
+/// The name of a field without the prefix of one that is a word of Rust's.
+pub(super) fn plain_name(field: &'static str) -> &'static str {
+    field.strip_prefix("r#").unwrap_or(field)
+}
+
 /// A row to be completed by the macro.
 pub(super) fn row(value_name: &'static str) -> Row {
     Row {
@@ -195,8 +200,8 @@ macro_rules! settings {
                 $(
                     let row: Row = $row;
                     let row = Row {
-                        name: stringify!($name),
-                        flag: if row.flag.is_empty() { stringify!($name) } else { row.flag },
+                        name: plain_name(stringify!($name)),
+                        flag: if row.flag.is_empty() { plain_name(stringify!($name)) } else { row.flag },
                         about: concat!($($about),*),
                         takes: <$type as SettingValue>::TAKES,
                         choices: <$type as SettingValue>::CHOICES,

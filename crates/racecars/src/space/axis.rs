@@ -159,6 +159,14 @@ impl Axis {
         }
     }
 
+    /// The value in the middle; of an unordered axis the first.
+    pub(super) fn middle(self) -> f64 {
+        match self {
+            Axis::Unordered { .. } => 0.0,
+            axis => axis.at(0.5),
+        }
+    }
+
     /// Draws a value uniformly from an interval inside this axis.
     #[inline]
     pub fn draw_within(self, interval: Interval, random: &mut Random) -> f64 {

@@ -173,8 +173,12 @@ impl Entry {
         }
     }
 
-    /// Writes the codes of these values. The error names the coordinate.
-    fn encode(&self, values: &Values, codes: &mut [f64]) -> Result<(), String> {
+    /// Writes the codes of these values, one per coordinate.
+    pub fn encode(&self, values: &Values, codes: &mut [f64]) -> Result<()> {
+        self.write_codes(values, codes).map_err(|what| Error::point(format!("coordinate {what}")))
+    }
+
+    fn write_codes(&self, values: &Values, codes: &mut [f64]) -> Result<(), String> {
         let Entry { name, domain, count, structure, .. } = self;
         if let (Some(Structure::Subset { items, .. }), Values::Many(values)) = (structure, values) {
             codes.fill(0.0);
@@ -438,6 +442,21 @@ impl Space {
         self.inner.rules.as_ref().map_or(&[], Rules::shares)
     }
 
+    /// The middle of all ranges and the first of unordered values, or a point near it that satisfies the constraints.
+    pub fn center(&self) -> Vec<f64> {
+        let mut point: Vec<f64> = (0..self.dimension()).map(|i| self.axis(i).middle()).collect();
+        self.settle(&mut point, None, &mut Random::new(0));
+        point
+    }
+
+    /// The values in the middle of this entry's ranges, active or not.
+    pub fn middle(&self, entry: &Entry) -> Values {
+        match &self.inner.rules {
+            Some(rules) => entry.decode(rules.default()),
+            None => entry.decode(&self.center()),
+        }
+    }
+
     /// Whether each entry is active in a point.
     pub fn active(&self, point: &[f64]) -> Vec<bool> {
         match &self.inner.rules {
@@ -561,7 +580,7 @@ impl Space {
 
     /// Completes encoded coordinates, of which those that are missing are NaN. Values of inactive entries may
     /// be missing, and do not matter if they are given.
-    fn complete(&self, mut point: Vec<f64>) -> Result<Vec<f64>> {
+    pub fn complete(&self, mut point: Vec<f64>) -> Result<Vec<f64>> {
         let is_missing =
             |point: &[f64], entry: &Entry| point[entry.range()].iter().any(|x| x.is_nan());
         if let Some(rules) = &self.inner.rules {

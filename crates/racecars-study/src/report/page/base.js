@@ -90,7 +90,9 @@ function unpack(text) {
   const bytes = atob(text || "");
   const places = new Float32Array(bytes.length / 2);
   for (let i = 0; i < places.length; i++) {
-    places[i] = (bytes.charCodeAt(2 * i) + 256 * bytes.charCodeAt(2 * i + 1)) / 65535;
+    const packed = bytes.charCodeAt(2 * i) + 256 * bytes.charCodeAt(2 * i + 1);
+    // The greatest number stands for an inactive parameter.
+    places[i] = packed === 65535 ? NaN : packed / 65534;
   }
   return places;
 }
@@ -104,6 +106,7 @@ function fitted(make, room) {
 
 /** The value at a position, in words; a real in this many digits. */
 function valueAt(parameter, place, digits = 4) {
+  if (Number.isNaN(place)) return "";
   const { kind, low, high, log, count, labels } = parameter;
   if (labels.length) {
     const index = Math.min(count - 1, Math.floor(place * count));
@@ -125,6 +128,7 @@ function valueAt(parameter, place, digits = 4) {
 
 /** The value at a place of the sample, in the digits that its 16 bits are good for. */
 function sampledAt(parameter, place) {
+  if (Number.isNaN(place)) return "";
   const { kind, low, high, log } = parameter;
   if (kind !== "real") return valueAt(parameter, place);
   if (log) return valueAt(parameter, place, 3);

@@ -201,8 +201,9 @@ function trialText(data, i, first = null) {
   const rows = data.sample.order.length;
   const line = (k) => `${data.parameters[k].name} = ${sampledAt(data.parameters[k], data.places[k * rows + i])}`;
   const others = data.parameters.map((_, k) => k).filter((k) => k !== first);
-  const shown = (first === null ? others : [first, ...others]).slice(0, TOLD);
-  const left = data.parameters.length - shown.length;
+  const isActive = (k) => !Number.isNaN(data.places[k * rows + i]);
+  const shown = (first === null ? others : [first, ...others]).filter(isActive).slice(0, TOLD);
+  const left = data.parameters.filter((_, k) => isActive(k)).length - shown.length;
   return [`trial ${data.sample.trial[i]}: ${outcomeText(data.sample, i)}`, ...shown.map(line), ...(left > 0 ? [`and ${whole(left)} more`] : [])].join("\n");
 }
 
@@ -404,8 +405,9 @@ function parallel(data, indices, width, zoom) {
     let [from, to] = [1, 0];
     for (const i of chosen) {
       const p = data.places[index * rows + i];
-      [from, to] = [Math.min(from, p), Math.max(to, p)];
+      if (!Number.isNaN(p)) [from, to] = [Math.min(from, p), Math.max(to, p)];
     }
+    if (from > to) return [0, 1];
     const { count } = data.parameters[index];
     const room = Math.max(0.02 * (to - from), count ? 0.5 / count : 1e-4);
     return [Math.max(0, from - room), Math.min(1, to + room)];
@@ -478,9 +480,9 @@ function isNarrow(data, indices) {
     for (let i = 0; i < rows; i++) {
       if (!data.sample.tenth[i]) continue;
       const p = data.places[index * rows + i];
-      [from, to] = [Math.min(from, p), Math.max(to, p)];
+      if (!Number.isNaN(p)) [from, to] = [Math.min(from, p), Math.max(to, p)];
     }
-    return to - from;
+    return Math.max(0, to - from);
   });
   return spans.length > 0 && spans.reduce((sum, span) => sum + span, 0) / spans.length < 0.25;
 }

@@ -76,7 +76,7 @@ impl Rules {
         };
         for entry in entries {
             let start = rules.default.len();
-            rules.default.resize(entry.range().end, entry.axis.at(0.5));
+            rules.default.resize(entry.range().end, entry.axis.middle());
             if let Some(structure) = &entry.structure {
                 let codes = &mut rules.default[start..];
                 codes.iter_mut().enumerate().for_each(|(i, code)| {
@@ -354,6 +354,11 @@ impl Rules {
 
     fn example(&self, random: &mut Random) -> &[f64] {
         &self.examples[random.below(self.examples.len() as u64) as usize]
+    }
+
+    /// The default of every coordinate: the middle of its range.
+    pub(super) fn default(&self) -> &[f64] {
+        &self.default
     }
 
     /// The constraints as given.
