@@ -400,7 +400,9 @@ mod tests {
     fn mistakes_are_named() {
         let error = |text| Settings::parse(text).unwrap_err().to_string();
         let message = error("seed = 3\nbuget = 10");
-        assert!(message.contains("unknown field `buget`, expected one of parameters, budget"));
+        assert!(
+            message.contains("unknown field `buget`, expected one of parameters, where, budget")
+        );
         let message = error("seed = 3\ntimeout = 'soon'");
         assert!(
             message.contains("line 2") && message.contains("timeout: `soon` is not a positive")

@@ -127,6 +127,7 @@ pub use optimizers::differential_evolution::{DifferentialEvolution, LShade};
 pub use optimizers::embedding::{Embedding, SequentialEmbedding};
 pub use optimizers::evolution::Evolution;
 pub use optimizers::gaussian_process::GaussianProcess;
+pub use optimizers::local_search::LocalSearch;
 pub use optimizers::quadratic::Quadratic;
 pub use optimizers::quasi_newton::QuasiNewton;
 pub use optimizers::quasi_random::QuasiRandom;
@@ -144,4 +145,6 @@ pub use run::{Cancel, Flow, Progress, Run, Solution, Workers, maximize, minimize
 pub use session::{
     Counts, Evaluation, History, Next, Order, Session, StopReason, StopRules, Trial,
 };
-pub use space::{Axis, Domain, Interval, Point, Scale, Space, SpaceBuilder, Value, Values};
+pub use space::{
+    Axis, Domain, Interval, Point, Scale, Space, SpaceBuilder, Structure, Value, Values,
+};

@@ -8,6 +8,7 @@
 //! - [`zo_adam`]: gradient descent on estimated gradients
 //! - [`quadratic`]: quadratic models in a trust region
 //! - [`evolution`]: climbs, mixing and restarts for discrete coordinates
+//! - [`local_search`]: moves that fit each kind of coordinate, late acceptance
 //! - [`quasi_random`]: a scrambled Halton sequence
 //! - [`random_search`]: uniform sampling
 //! - [`embedding`]: a search of random subspaces by any other algorithm
@@ -25,6 +26,7 @@ pub mod evolution;
 pub mod gaussian_process;
 pub(crate) mod incumbent;
 pub(crate) mod ledger;
+pub mod local_search;
 pub(crate) mod nested;
 pub mod quadratic;
 pub mod quasi_newton;

@@ -7,6 +7,7 @@ use super::differential_evolution::{DeSearch, DifferentialEvolution, LShade, Str
 use super::embedding::{EmbeddingSearch, SequentialEmbedding};
 use super::evolution::{Evolution, EvolutionSearch};
 use super::gaussian_process::{GaussianProcess, GpSearch};
+use super::local_search::{LocalSearch, LocalSearchState};
 use super::quadratic::{Quadratic, QuadraticSearch};
 use super::quasi_newton::{QuasiNewton, QuasiNewtonSearch};
 use super::quasi_random::{QuasiRandom, QuasiRandomSearch};
@@ -233,6 +234,10 @@ registry! {
     /// Evolution for discrete coordinates: climbs by single changes, mixing of local optima, and restarts.
     evolution, Evolution(Evolution), "evolution", AcceptedSpaces::ANY, EvolutionSearch,
         |_, setup, random| Ok(EvolutionSearch::new(setup, random));
+    /// Local search: moves that fit each kind of coordinate (swaps, insertions and reversals of orders,
+    /// exchanges of items, transfers of shares), late acceptance, and restarts near the best point.
+    local_search, LocalSearch(LocalSearch), "local-search", AcceptedSpaces::ANY, LocalSearchState,
+        |_, setup, _| Ok(LocalSearchState::new(setup));
     /// Gaussian process: a model of the objective within a trust region, for few and expensive evaluations.
     gp, Gp(GaussianProcess), "gp", AcceptedSpaces::ANY.up_to(1000), GpSearch,
         |settings, setup, random| GpSearch::new(settings, setup, random);

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::outcome::Rank;
 use crate::random::Random;
 use crate::sample::Sample;
-use crate::space::Space;
+use crate::space::{Space, StepSize};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -266,8 +266,6 @@ impl<S: Search> Shell<S> {
     fn settle(&mut self, point: &mut [f64]) -> Option<u64> {
         /// Points tried before an unseen one is drawn.
         const MAX_TRIES: usize = 32;
-        /// The part of an axis that a step away from a seen point stays within.
-        const REACH: f64 = 0.2;
         let is_member_point = S::SETTLES && self.space.admits(point);
         if is_member_point {
             return Some(self.space.key(point));
@@ -284,7 +282,7 @@ impl<S: Search> Shell<S> {
             if !is_seen {
                 return Some(key);
             }
-            space.step(REACH, point, random);
+            space.step(StepSize::Middle, point, random);
         }
         ledger.draw(space, random, point)
     }

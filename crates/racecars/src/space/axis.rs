@@ -159,10 +159,14 @@ impl Axis {
         }
     }
 
-    /// The value in the middle; of an unordered axis the first.
+    /// The value in the middle: the geometric mean on a log scale, and of an unordered axis the first.
     pub(super) fn middle(self) -> f64 {
         match self {
             Axis::Unordered { .. } => 0.0,
+            Axis::Ordered { last, log_from: Some(from) } => {
+                ((from * (from + last)).sqrt().floor() - from).clamp(0.0, last)
+            }
+            Axis::Ordered { last, .. } => (last / 2.0).floor(),
             axis => axis.at(0.5),
         }
     }

@@ -21,6 +21,7 @@ pub use domain::{Domain, Scale};
 pub use point::Point;
 pub(crate) use region::SearchRegion;
 use rules::Rules;
+pub(crate) use rules::StepSize;
 pub use rules::Structure;
 pub(crate) use seen::Seen;
 pub use value::{Value, Values};
@@ -431,6 +432,12 @@ impl Space {
         self.inner.rules.is_some()
     }
 
+    /// Whether the coordinates of an array are an order or a selection.
+    pub(crate) fn has_orders_or_selections(&self) -> bool {
+        let is_one = |entry: &Entry| !matches!(entry.structure, None | Some(Structure::Simplex));
+        self.entries().iter().any(is_one)
+    }
+
     /// The constraints that all points satisfy.
     pub fn constraints(&self) -> impl Iterator<Item = &str> {
         self.inner.rules.iter().flat_map(Rules::constraints)
@@ -472,12 +479,11 @@ impl Space {
         }
     }
 
-    /// Changes one active coordinate, within `reach` times its axis, or takes a step in an array that belongs
-    /// together. The point may break constraints then. Does nothing without rules.
-    pub(crate) fn step(&self, reach: f64, point: &mut [f64], random: &mut Random) {
-        if let Some(rules) = &self.inner.rules {
-            rules.step(self.entries(), reach, point, random);
-        }
+    /// Changes one active coordinate, or takes a step in an array that belongs together. The point may break
+    /// constraints then.
+    pub(crate) fn step(&self, size: StepSize, point: &mut [f64], random: &mut Random) {
+        let active = self.inner.rules.as_ref().map(|rules| rules.active(self.entries(), point));
+        rules::step(self.entries(), active.as_deref(), size, size.share(), point, random);
     }
 
     /// Whether a point of the box satisfies the rules.

@@ -180,12 +180,17 @@ impl AutoRule {
         let is_noisy = self.is_noisy() == Some(true);
         let is_discrete = !space.is_real_box();
         let model = contest.model_reason(is_discrete, is_noisy, space.cardinality());
-        let (mut legs, reason) = if let Some(reason) = model {
+        let (mut legs, reason) = if space.has_orders_or_selections() {
+            let reason = format!("there are orders or selections{}", plan::noise(is_noisy));
+            (vec![Leg::new(Role::LocalSearch, horizon)], reason)
+        } else if let Some(reason) = model {
             (vec![Leg::new(Role::GaussianProcess, horizon)], reason.to_string())
         } else if is_discrete {
             let has_choices = contest::is_of_choices(space) && !space.has_rules();
             let role = match has_choices && !is_noisy {
                 true => Role::Evolution,
+                // Along the boundary of constraints coordinates move together.
+                false if space.is_continuous() && n <= contest::MAX_DIMENSION => Role::LShade,
                 false => Role::RaceCars,
             };
             let what = match (has_choices, space.has_rules()) {
@@ -285,6 +290,7 @@ impl AutoRule {
             Role::QuasiNewton => Algorithm::quasi_newton(),
             Role::LShade => Algorithm::l_shade(),
             Role::Evolution => Algorithm::evolution(),
+            Role::LocalSearch => Algorithm::local_search(),
             Role::GaussianProcess => {
                 Algorithm::Gp(GaussianProcess::default().noisy(team.referee.is_some()))
             }
@@ -492,8 +498,12 @@ impl Rule for AutoRule {
     fn is_sound(&self, team: &Team, space: &Space) -> bool {
         let n = space.dimension();
         let is_member = |&(_, place): &(Role, usize)| place < team.members.len();
-        let takes_discrete =
-            |role: Role| matches!(role, Role::RaceCars | Role::GaussianProcess | Role::Evolution);
+        let takes_discrete = |role: Role| {
+            matches!(
+                role,
+                Role::RaceCars | Role::GaussianProcess | Role::Evolution | Role::LocalSearch
+            )
+        };
         self.survey.as_ref().is_none_or(Survey::is_sound)
             && self.leg < self.legs.len().max(1)
             && (1..ID_HEADROOM).contains(&self.horizon)

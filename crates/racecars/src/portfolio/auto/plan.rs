@@ -21,6 +21,7 @@ pub(super) enum Role {
     LShade,
     GaussianProcess,
     Evolution,
+    LocalSearch,
 }
 
 /// A part of the run.

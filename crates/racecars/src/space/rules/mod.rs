@@ -8,6 +8,7 @@ mod expression;
 mod structure;
 mod syntax;
 
+pub(crate) use structure::StepSize;
 pub use structure::Structure;
 
 use super::{Axis, Entry, Interval};
@@ -227,32 +228,66 @@ impl Rules {
                 *(if is_inside { &mut inside } else { &mut outside }) = middle;
             }
             on_line(inside, &mut trial);
-            if self.is_satisfied(entries, &mut trial) {
-                point.copy_from_slice(&trial);
-                return;
-            }
+        } else {
+            trial.copy_from_slice(anchor);
         }
-        // Otherwise one coordinate after the other, or a whole array that belongs together, takes the anchor's
-        // value.
-        let mut units: Vec<std::ops::Range<usize>> = Vec::new();
-        for entry in entries {
+        if self.is_satisfied(entries, &mut trial) {
+            point.copy_from_slice(&trial);
+        } else {
+            point.copy_from_slice(anchor);
+        }
+        self.slide(entries, point, &target, random);
+    }
+
+    /// Moves coordinates, or whole arrays that belong together, one after the other towards the target, as far
+    /// as the constraints allow: along a boundary, if the point is at one. The second round makes use of what
+    /// the first one left free.
+    fn slide(&self, entries: &[Entry], point: &mut [f64], target: &[f64], random: &mut Random) {
+        const ROUNDS: usize = 2;
+        const MAX_UNITS: usize = 64;
+        const SLIDE_HALVINGS: usize = 12;
+        let mut units: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
+        for (i, entry) in entries.iter().enumerate() {
             match entry.structure {
-                Some(_) => units.push(entry.range()),
-                None => units.extend(entry.range().map(|i| i..i + 1)),
+                Some(_) => units.push((i, entry.range())),
+                None => units.extend(entry.range().map(|index| (i, index..index + 1))),
             }
         }
-        units.retain(|unit| target[unit.clone()] != anchor[unit.clone()]);
-        random.shuffle(&mut units);
-        let mut mixed = target.clone();
-        for unit in units {
-            mixed[unit.clone()].copy_from_slice(&anchor[unit]);
-            trial.copy_from_slice(&mixed);
-            if self.is_satisfied(entries, &mut trial) {
-                point.copy_from_slice(&trial);
-                return;
+        let mut trial = point.to_vec();
+        for _ in 0..ROUNDS {
+            units.retain(|(_, unit)| target[unit.clone()] != point[unit.clone()]);
+            random.shuffle(&mut units);
+            for (i, unit) in units.iter().take(MAX_UNITS) {
+                trial.copy_from_slice(point);
+                trial[unit.clone()].copy_from_slice(&target[unit.clone()]);
+                if self.is_satisfied(entries, &mut trial) {
+                    point.copy_from_slice(&trial);
+                    continue;
+                }
+                let (axis, index) = (entries[*i].axis, unit.start);
+                let is_number =
+                    entries[*i].structure.is_none() && !matches!(axis, Axis::Unordered { .. });
+                if !is_number {
+                    continue;
+                }
+                let (mut inside, mut outside) = (point[index], target[index]);
+                for _ in 0..SLIDE_HALVINGS {
+                    let middle = 0.5 * (inside + outside);
+                    let middle = if axis.count().is_some() { middle.round() } else { middle };
+                    if middle == inside || middle == outside {
+                        break;
+                    }
+                    trial.copy_from_slice(point);
+                    trial[index] = middle;
+                    if self.is_satisfied(entries, &mut trial) {
+                        inside = middle;
+                        point.copy_from_slice(&trial);
+                    } else {
+                        outside = middle;
+                    }
+                }
             }
         }
-        point.copy_from_slice(anchor);
     }
 
     /// Draws a point: from the box if one of some draws satisfies the constraints, which is then uniform, and
@@ -293,7 +328,7 @@ impl Rules {
                 trial.copy_from_slice(point);
                 let (old, new) = match &entry.structure {
                     Some(structure) => {
-                        structure.step(&mut trial[entry.range()], random);
+                        structure.step(StepSize::draw(random), &mut trial[entry.range()], random);
                         (0.0, 0.0)
                     }
                     None => {
@@ -313,43 +348,6 @@ impl Rules {
                 *end = new;
             }
         }
-    }
-
-    /// Changes one active coordinate, within `reach` times its axis, or takes a step in an array that belongs
-    /// together.
-    pub(super) fn step(
-        &self,
-        entries: &[Entry],
-        reach: f64,
-        point: &mut [f64],
-        random: &mut Random,
-    ) {
-        let active = self.active(entries, point);
-        let (mut index, mut entry);
-        loop {
-            index = random.below(point.len() as u64) as usize;
-            let i = entry_at(entries, index);
-            entry = &entries[i];
-            // At least one is active: conditions depend on others, and not in a circle.
-            if active[i] {
-                break;
-            }
-        }
-        if let Some(structure) = &entry.structure {
-            return structure.step(&mut point[entry.range()], random);
-        }
-        let old = point[index];
-        let interval = match entry.axis {
-            Axis::Unordered { .. } => entry.axis.extent(),
-            Axis::Continuous { .. } => entry.axis.around(old, reach),
-            Axis::Ordered { .. } => {
-                // At least the neighbours.
-                let Interval { low, high } = entry.axis.around(old, reach);
-                let last = entry.axis.extent().high;
-                Interval { low: low.min(old - 1.0).max(0.0), high: high.max(old + 1.0).min(last) }
-            }
-        };
-        point[index] = entry.axis.draw_other_within(interval, old, random);
     }
 
     fn example(&self, random: &mut Random) -> &[f64] {
@@ -433,10 +431,18 @@ impl Rules {
                     return Some(point.into());
                 }
                 trial.copy_from_slice(&point);
-                // From the whole of an axis to a millionth, and mostly one coordinate.
-                let reach = (-14.0 * random.unit()).exp();
+                // Mostly one coordinate, and from the whole of an axis to a millionth.
+                let share = (-14.0 * random.unit()).exp();
                 while {
-                    self.step(entries, reach, &mut trial, random);
+                    let size = StepSize::draw(random);
+                    step(
+                        entries,
+                        Some(&self.active(entries, &trial)),
+                        size,
+                        share,
+                        &mut trial,
+                        random,
+                    );
                     random.below(3) == 0
                 } {}
                 let active = self.set_inactive(entries, &mut trial);
@@ -460,6 +466,43 @@ impl Rules {
             ),
         })
     }
+}
+
+/// Changes one active coordinate, within `share` times its axis, or takes a step in an array that belongs
+/// together. All are active if `active` is not given.
+pub(super) fn step(
+    entries: &[Entry],
+    active: Option<&[bool]>,
+    size: StepSize,
+    share: f64,
+    point: &mut [f64],
+    random: &mut Random,
+) {
+    let (mut index, mut entry);
+    loop {
+        index = random.index(point.len());
+        let i = entry_at(entries, index);
+        entry = &entries[i];
+        // At least one is active: conditions depend on others, and not in a circle.
+        if active.is_none_or(|active| active[i]) {
+            break;
+        }
+    }
+    if let Some(structure) = &entry.structure {
+        return structure.step(size, &mut point[entry.range()], random);
+    }
+    let old = point[index];
+    let interval = match entry.axis {
+        Axis::Unordered { .. } => entry.axis.extent(),
+        Axis::Continuous { .. } => entry.axis.around(old, share),
+        Axis::Ordered { .. } => {
+            // At least the neighbours.
+            let Interval { low, high } = entry.axis.around(old, share);
+            let last = entry.axis.extent().high;
+            Interval { low: low.min(old - 1.0).max(0.0), high: high.max(old + 1.0).min(last) }
+        }
+    };
+    point[index] = entry.axis.draw_other_within(interval, old, random);
 }
 
 /// Whether a constraint is false: one that depends on an inactive coordinate is not.

@@ -125,9 +125,10 @@ impl Structure {
         }
     }
 
-    /// A move to a neighbour: two items are swapped, one is inserted elsewhere, a part is reversed; an item
-    /// is exchanged, added or left out; a share is transferred.
-    pub(super) fn step(&self, codes: &mut [f64], random: &mut Random) {
+    /// A move to a neighbour. Orders: two items are swapped, up to three are inserted elsewhere, or a part is
+    /// reversed. Selections: an item is exchanged, added or left out. Shares: a part of one is transferred,
+    /// of decreasing size.
+    pub(super) fn step(&self, size: StepSize, codes: &mut [f64], random: &mut Random) {
         let count = codes.len() as u64;
         if count < 2 {
             return;
@@ -136,14 +137,17 @@ impl Structure {
         let other = random.below(count - 1) as usize;
         let second = if other >= first { other + 1 } else { other };
         let (low, high) = (first.min(second), first.max(second));
-        match self {
-            Structure::Permutation => match random.below(4) {
-                0 => codes.swap(first, second),
-                1 if first < second => codes[low..=high].rotate_left(1),
-                1 => codes[low..=high].rotate_right(1),
-                _ => codes[low..=high].reverse(),
-            },
-            Structure::Subset { least, most, .. } => {
+        match (self, size) {
+            (Structure::Permutation, StepSize::Large) => codes.swap(first, second),
+            (Structure::Permutation, StepSize::Middle) => {
+                let length = 1 + random.below(3.min((high - low) as u64)) as usize;
+                match first < second {
+                    true => codes[low..=high].rotate_left(length),
+                    false => codes[low..=high].rotate_right(length),
+                }
+            }
+            (Structure::Permutation, StepSize::Small) => codes[low..=high].reverse(),
+            (Structure::Subset { least, most, .. }, _) => {
                 let size = selected(codes);
                 let resized = if codes[first] == 0.0 { size + 1 } else { size.wrapping_sub(1) };
                 if (*least..=*most).contains(&resized) && random.below(2) == 0 {
@@ -160,14 +164,38 @@ impl Structure {
                     codes.swap(one, zero);
                 }
             }
-            Structure::Simplex => {
-                // From all of a share down to a millionth of it.
-                let part = codes[first] * (-random.unit() * 14.0).exp();
+            (Structure::Simplex, size) => {
+                let part = codes[first] * random.unit() * size.share();
                 codes[first] -= part;
                 codes[second] = (codes[second] + part).min(1.0);
                 self.mend(codes, random);
             }
         }
+    }
+}
+
+/// The size of a step: how far numbers move, and which move a structure makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) enum StepSize {
+    Large,
+    Middle,
+    Small,
+}
+
+impl StepSize {
+    pub(crate) const ALL: [StepSize; 3] = [StepSize::Large, StepSize::Middle, StepSize::Small];
+
+    /// The part of an axis or of a share that a step stays within.
+    pub(in crate::space) fn share(self) -> f64 {
+        match self {
+            StepSize::Large => 1.0,
+            StepSize::Middle => 0.1,
+            StepSize::Small => 0.01,
+        }
+    }
+
+    pub(super) fn draw(random: &mut Random) -> StepSize {
+        StepSize::ALL[random.index(StepSize::ALL.len())]
     }
 }
 
