@@ -273,7 +273,10 @@ impl Recipe {
         name("STUDY", self.study.display().to_string());
         name("TRIAL", task.trial.to_string());
         name("SEED", task.seed.to_string());
-        name("WORKER", task.worker.to_string());
+        // Studies from before it was there may have a parameter of this name.
+        if !self.environment.iter().any(|(other, _)| other == "RACECARS_WORKER") {
+            name("WORKER", task.worker.to_string());
+        }
         if self.has_folder {
             name("DIR", context.dir.clone());
         }
@@ -452,7 +455,6 @@ fn variables(names: Names<'_>) -> Result<Vec<String>> {
     let names: Vec<String> = names.all().map(variable).collect();
     let mut sorted: Vec<&str> = names.iter().map(String::as_str).collect();
     sorted.extend(["RACECARS_STUDY", "RACECARS_TRIAL", "RACECARS_SEED", "RACECARS_DIR"]);
-    sorted.push("RACECARS_WORKER");
     sorted.sort_unstable();
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(pair) => Err(Error::setting(format!(

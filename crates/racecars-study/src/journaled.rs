@@ -190,7 +190,7 @@ impl JournaledSearch {
         self.state.record.recommended().or_else(|| self.state.search.recommended())
     }
 
-    /// The best point and value, if these were known before the study and no trial is better.
+    /// The best point and value, if these are known without an evaluation and no trial is better.
     pub(crate) fn best_known(&self) -> Option<(&[f64], f64)> {
         self.state.search.best_known()
     }

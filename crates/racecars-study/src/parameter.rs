@@ -418,8 +418,18 @@ fn read_fixed(text: &str) -> Option<Value> {
     }
     let is_word = text.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '/'))
         && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'));
-    let is_right = text.parse::<f64>().map_or(is_word, f64::is_finite);
-    is_right.then(|| read_value(text))
+    match text.parse::<f64>() {
+        Ok(number) if !number.is_finite() => None,
+        // `5.0` is 5, and `007` a word, as among choices.
+        Ok(number)
+            if number.fract() == 0.0 && number.abs() < 1e15 && text.contains(['.', 'e', 'E']) =>
+        {
+            Some(Value::Integer(number as i64))
+        }
+        Ok(number) if text.contains(['.', 'e', 'E']) => Some(Value::Real(number)),
+        Ok(_) => Some(read_value(text)),
+        Err(_) => is_word.then(|| read_value(text)),
+    }
 }
 
 /// A choice: an integer or number if it reads as one and is written plainly, otherwise a word.
@@ -470,7 +480,10 @@ mod tests {
         assert_eq!(domain("s=small<large"), Domain::levels(["small", "large"]));
         assert_eq!(domain("flag=bool"), Domain::Boolean);
         assert_eq!(fixed("y=5"), Value::Integer(5));
-        assert_eq!(fixed("y=2.5"), Value::Real(2.5));
+        assert_eq!(fixed("y=2.50"), Value::Real(2.5));
+        assert_eq!(fixed("y=5.0"), Value::Integer(5));
+        assert_eq!(fixed("y=1e300"), Value::Real(1e300));
+        assert_eq!(fixed("y=007"), Value::from("007"));
         assert_eq!(fixed("y=true"), Value::Boolean(true));
         assert_eq!(fixed("data=/data/train.csv"), Value::from("/data/train.csv"));
         let array: Parameter = "w[5]=-1:1".parse().unwrap();

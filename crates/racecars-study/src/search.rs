@@ -141,7 +141,7 @@ impl Search {
         Ok(self.session.settle()?)
     }
 
-    /// The best point and value, if these were known before the study and no trial is better.
+    /// The best point and value, if these are known without an evaluation and no trial is better.
     pub(crate) fn best_known(&self) -> Option<(&[f64], f64)> {
         if self.session.best_trial().is_some() {
             return None;

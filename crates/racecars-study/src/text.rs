@@ -123,6 +123,15 @@ impl Text {
                 continue;
             }
             let name = rest[1..].split_once('}').map(|(name, _)| name);
+            if let (None, Unknown::Refuse, Some((flag, _))) =
+                (name, unknown, rest[1..].split_once('?'))
+                && names.all().any(|name| name == flag)
+            {
+                return Err(Error::setting(format!(
+                    "`{rest}` in {place} has no `}}`: a flag is one argument, without blanks; write \
+                     {{{flag}?..}} for each"
+                )));
+            }
             let name = name.filter(|name| is_placeholder(name));
             let slot = name.map(|name| slot(name, names, place)).transpose()?.flatten();
             match (name, slot) {
@@ -392,7 +401,16 @@ mod tests {
         assert!(error("{y...}").contains("not an array"));
         assert!(error("{x?--fast}").contains("a flag that appears or not is one like x=bool"));
         assert!(error("{y?--fast}").contains("not true or false"));
+        assert!(error("{on?--fast").contains("`{on?--fast` in the command has no `}`"));
         assert!(error("{z?--fast}").contains("`{z?--fast}` in the command is no parameter"));
+    }
+
+    #[test]
+    fn a_study_from_before_workers_had_numbers_keeps_its_parameter() {
+        let space = Space::builder().real("worker", 0.0, 1.0).build().unwrap();
+        let names = Names { space: &space, fixed: &NamedPoint::default() };
+        let text = Text::parse("{worker}", names, Unknown::Refuse, "the command").unwrap();
+        assert_eq!(text, Text::of(Slot::Parameter(0)));
     }
 
     #[test]

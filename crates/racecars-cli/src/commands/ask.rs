@@ -12,7 +12,7 @@ use std::process::ExitCode;
 /// Prints a JSON list of {"trial": 0, "params": {...}, "seed": 1, "command": "..."}. The list is empty when
 /// the budget or the space is exhausted, or with --deterministic while as many points as the lookahead
 /// are pending. A command is not required: without one there is no "command", and "seed" is the trial's
-/// number; with one it is drawn from --seed and the trial's number, as {seed} is in `racecars run`. Report
+/// number; with one it is drawn from --seed and the trial's number, as {seed} is in `racecars run`; {worker} is 0. Report
 /// the outcomes with `racecars tell`.
 #[derive(Args)]
 pub(crate) struct AskCommand {

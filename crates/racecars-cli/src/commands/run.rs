@@ -153,7 +153,7 @@ fn show(summary: &Summary, study: &Study) -> anyhow::Result<()> {
         }
     }
     if let Some(known) = &summary.best_known {
-        print(format!("best known   {}, told before the study", Value::Real(known.value)))?;
+        print(format!("best known   {}, told and not evaluated", Value::Real(known.value)))?;
         print(format!("at           {}", known.params))?;
     }
     let mut counts = format!("evaluations  {evaluations} of {budget}");

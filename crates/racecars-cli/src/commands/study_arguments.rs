@@ -176,6 +176,9 @@ mod tests {
         "word=it.is",
         "truth=true",
         "half=0.5",
+        "five=5.0",
+        "big=1e300",
+        "id=007",
     ];
     const ALGORITHMS: &[&str] = &[
         "auto",

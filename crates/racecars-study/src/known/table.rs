@@ -132,14 +132,16 @@ impl Columns {
                 Ok(Some(outcome(value, violation, None).map_err(String::from)?))
             }
             state => {
-                let kind = FailureKind::ALL.iter().find(|kind| kind.name() == state);
-                let kind = *kind.ok_or_else(|| {
+                if !FailureKind::ALL.iter().any(|kind| kind.name() == state) {
                     let kinds: Vec<&str> =
                         FailureKind::ALL.iter().map(|kind| kind.name()).collect();
                     let kinds = kinds.join(", ");
-                    format!("the state `{state}` is none of value, infeasible, running, {kinds}")
-                })?;
-                Ok(Some(Outcome::failure(kind, unguarded(cell(self.detail)))))
+                    return Err(format!(
+                        "the state `{state}` is none of value, infeasible, running, {kinds}"
+                    ));
+                }
+                let detail = Some(unguarded(cell(self.detail))).filter(|text| !text.is_empty());
+                Ok(Some(outcome(None, None, Some(detail.unwrap_or(state)))?))
             }
         }
     }

@@ -539,6 +539,8 @@ impl Session {
             self.note_progress(rank, change, evaluations);
             before = Some(rank);
         }
+        // The history of a resumed session begins with the best so far, as of then.
+        self.progress_at = self.progress_at.min(self.counts.improved_at);
     }
 
     /// Stops the session if a rule on its outcomes says so.

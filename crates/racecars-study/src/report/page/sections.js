@@ -32,6 +32,7 @@ function renderHead(data) {
     `${whole(study.dimension)} parameter${study.dimension === 1 ? "" : "s"}`,
     study.algorithm, `seed ${study.seed}`, `${study.jobs} job${study.jobs === 1 ? "" : "s"}`,
   ];
+  if (data.known) parts.push(`${whole(data.known.count)} known point${data.known.count === 1 ? "" : "s"}`);
   if (study.started) parts.push(`begun ${moment(study.started)}`);
   $("subline").textContent = parts.join(" · ");
 }
@@ -101,7 +102,7 @@ const nothing = (text) => el("p", { class: "empty" }, text);
 function convergenceSection(data, width) {
   const drawn = convergence(data, width, choices);
   const y = valueAxis(data, "linear");
-  const text = choices.log === "gap" && drawn && data.best ? `How far values are from the best one, ${short(data.best.value, 8)}, which stands at the bottom. The scale is logarithmic.` : null;
+  const text = drawn && valueAxis(data, choices.log).isGap ? `How far values are from the best one, ${short(data.best.value, 8)}, which stands at the bottom. The scale is logarithmic.` : null;
   return section("convergence", "Convergence", text,
     el("div", { class: "controls" },
       radios("over", "Over", [["evaluations", "evaluations"], ["time", "time"]]),
