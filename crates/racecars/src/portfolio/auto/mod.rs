@@ -501,7 +501,11 @@ impl Rule for AutoRule {
         let takes_discrete = |role: Role| {
             matches!(
                 role,
-                Role::RaceCars | Role::GaussianProcess | Role::Evolution | Role::LocalSearch
+                Role::RaceCars
+                    | Role::GaussianProcess
+                    | Role::Evolution
+                    | Role::LocalSearch
+                    | Role::LShade
             )
         };
         self.survey.as_ref().is_none_or(Survey::is_sound)
