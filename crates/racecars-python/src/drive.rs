@@ -1,11 +1,16 @@
 //! The loop that calls a Python function with one point after the other. It continues while the
 //! function returns finite floats, and leaves everything else to its caller.
 
-use crate::session::Session;
+use crate::session::{Done, Session};
+use crate::trials::Stopwatch;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyTuple};
-use racecars::{Next, Trial};
+use racecars::Next;
 use std::time::{Duration, Instant};
+
+/// A trial that is still to be told: its number, what the function returned or raised, whether it raised, and the
+/// seconds that it took.
+type Odd<'py> = (u64, Bound<'py, PyAny>, bool, f64);
 
 /// Steps between checks for signals, besides those whenever Python code runs.
 const SIGNALS_EVERY: u32 = 1024;
@@ -14,7 +19,7 @@ const SIGNALS_EVERY: u32 = 1024;
 impl Session {
     /// Evaluates trials until the session is over, or, where it is watched, `seconds` have passed: then
     /// returns `None`. If `fun` raises, or returns anything but a finite float, returns the number of the
-    /// trial, which is still to be told, with the object, and whether it was raised.
+    /// trial, which is still to be told, with the object, whether it was raised, and the seconds that it took.
     ///
     /// `on_told` is called for each outcome that the optimizer is told, where the session is watched.
     #[pyo3(signature = (fun, args, on_told=None, seconds=None))]
@@ -25,9 +30,10 @@ impl Session {
         args: &Bound<'py, PyTuple>,
         on_told: Option<&Bound<'py, PyAny>>,
         seconds: Option<f64>,
-    ) -> PyResult<Option<(u64, Bound<'py, PyAny>, bool)>> {
+    ) -> PyResult<Option<Odd<'py>>> {
         let until = seconds.map(|s| Instant::now() + Duration::from_secs_f64(s.clamp(0.0, 1e9)));
-        let mut done: Option<(Trial, f64)> = None;
+        let mut done: Option<Done> = None;
+        let mut watch = Stopwatch::new(self.started);
         let mut until_signals = SIGNALS_EVERY;
         loop {
             let trial = match self.advance(py, done.take())? {
@@ -52,6 +58,7 @@ impl Session {
                 }
             }
             let point = self.point(py, trial.point())?;
+            watch.begin();
             let returned = if args.is_empty() {
                 fun.call1((point,))
             } else {
@@ -61,14 +68,16 @@ impl Session {
             let (object, is_raised) = match returned {
                 Ok(object) => match object.cast::<PyFloat>().map(|x| x.extract()) {
                     Ok(Ok(value)) if f64::is_finite(value) => {
-                        done = Some((trial, value));
+                        let timing = watch.end();
+                        done = Some(Done { trial, value, timing });
                         continue;
                     }
                     _ => (object, false),
                 },
                 Err(error) => (error.into_value(py).into_bound(py).into_any(), true),
             };
-            return Ok(Some((self.keep(py, trial), object, is_raised)));
+            let timing = watch.end();
+            return Ok(Some((self.keep(py, trial), object, is_raised, timing.seconds)));
         }
     }
 }

@@ -55,15 +55,33 @@ pub enum Aggregate {
 choices!(Aggregate { Mean => "mean", Median => "median" });
 
 impl Plan {
+    /// The largest budget that can be given. It stands for no limit, as of a search that only its time limits.
+    pub const NO_LIMIT: u64 = 1_000_000_000_000_000;
+
+    /// The number of evaluations, if it is limited.
+    pub fn limit(&self) -> Option<u64> {
+        (self.budget < Plan::NO_LIMIT).then_some(self.budget)
+    }
+
     /// The plan of these settings. What they leave open is as in `old`, the plan that the study has so
     /// far, or the default. `base` is the folder that commands are relative to.
     pub fn new(settings: &Settings, base: &Path, old: Option<&Plan>) -> Result<Plan> {
-        let mut settings = settings.clone();
-        let lookahead = settings.lookahead;
         let space = match (&settings.parameters, old) {
             (None, Some(old)) => old.space.clone(),
             (given, _) => parameter::space(given.as_deref().unwrap_or_default())?,
         };
+        Plan::in_space(space, settings, base, old)
+    }
+
+    /// The same in this space, which need not be one that parameters can be written for.
+    pub(crate) fn in_space(
+        space: Space,
+        settings: &Settings,
+        base: &Path,
+        old: Option<&Plan>,
+    ) -> Result<Plan> {
+        let mut settings = settings.clone();
+        let lookahead = settings.lookahead;
         let plan = match old {
             None => Plan::resolve(settings, space, base.into(), now())?,
             Some(old) => {
