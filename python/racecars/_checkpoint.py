@@ -121,6 +121,8 @@ class Checkpoint:
     def check(self, state: dict[str, Any], asked: dict[str, str]) -> None:
         """Refuses to resume a run that was asked for something else."""
         saved = state.get("asked")
+        if isinstance(saved, dict):
+            saved.setdefault("goal", "to minimize")  # earlier files do not say so
         if not isinstance(saved, dict) or not asked.keys() <= saved.keys():
             raise self.damaged("it does not say what was asked for")
         other = [name for name in asked if asked[name] != saved[name]]

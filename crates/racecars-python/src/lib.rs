@@ -62,5 +62,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("LOOKAHEAD", Workers::LOOKAHEAD)?;
     module.add("MAX_COORDINATES", trials::MAX_COORDINATES)?;
     module.add("MAX_TRIALS", trials::MAX_TRIALS)?;
+    module.add("MAX_SHORT_COORDINATES", trials::MAX_SHORT_COORDINATES)?;
+    module.add("MAX_SHORT_TRIALS", trials::MAX_SHORT_TRIALS)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -204,7 +204,7 @@ impl Session {
         let end = self.started.elapsed().as_secs_f64();
         let mut inner = self.lock(py);
         let (trial, since) = inner.out.remove(&number).ok_or_else(|| not_out(number))?;
-        let timing = Timing { end, seconds: seconds.unwrap_or(end - since) };
+        let timing = Timing { end, seconds: seconds.unwrap_or(end - since), is_short: false };
         let inner = &mut *inner;
         let is_long = self.is_long(inner)?;
         let place = work(py, is_long, || {
@@ -303,8 +303,8 @@ impl Session {
         let core = inner.core()?;
         let Counts { evaluations, failures, infeasible, improved_at, .. } = core.counts();
         let bytes = py.detach(move || core.optimizer().save());
-        let Inner { core: Some(core), out, .. } = &*inner else { return Err(closed()) };
-        let out = out.values().map(|(trial, _)| trial);
+        let Inner { core: Some(core), out, again, .. } = &*inner else { return Err(closed()) };
+        let out = out.values().map(|(trial, _)| trial).chain(again);
         let mut asked: Vec<&Trial> = out.chain(core.incoming()).collect();
         asked.sort_by_key(|trial| trial.number());
         let pending = || asked.iter().map(|trial| trial.candidate()).chain(core.queued());

@@ -236,7 +236,7 @@ mod unix {
             let place = values.len();
             let end = at.saturating_sub(began) as f64 / 1000.0;
             if trials.wants(place) {
-                trials.push(place, &point, Timing { end, seconds }, worker as i32);
+                trials.push(place, &point, Timing { end, seconds, is_short: false }, worker as i32);
             }
             trials.note(place, &outcome);
             values.push(outcome.value().unwrap_or(f64::NAN));

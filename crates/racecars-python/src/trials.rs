@@ -11,8 +11,11 @@ use std::time::Instant;
 /// The most coordinates that are kept (32 MB), and the most trials.
 pub(crate) const MAX_COORDINATES: usize = 1 << 22;
 pub(crate) const MAX_TRIALS: usize = 1 << 20;
-/// Evaluations shorter than this are timed together, this many at a time: looking at the clock would take a good
-/// part of a step.
+/// The same while evaluations are short: filling fresh memory would take longer than they do.
+pub(crate) const MAX_SHORT_COORDINATES: usize = 1 << 18;
+pub(crate) const MAX_SHORT_TRIALS: usize = 1 << 15;
+/// Evaluations that with the step before them are shorter than this are timed together, this many at a time: looking
+/// at the clock would take a good part of a step.
 const SHORT: f64 = 5e-6;
 const TOGETHER: u32 = 16;
 
@@ -21,12 +24,16 @@ const TOGETHER: u32 = 16;
 pub(crate) struct Timing {
     pub(crate) end: f64,
     pub(crate) seconds: f64,
+    /// Whether it was so short that it was timed together with others.
+    pub(crate) is_short: bool,
 }
 
 /// Times evaluations that are made one after the other.
 #[derive(Debug)]
 pub(crate) struct Stopwatch {
     started: Instant,
+    /// When the evaluation began, where it is timed by itself.
+    began: f64,
     last: Timing,
     /// The evaluations until the clock is looked at, and of how many that is the time.
     left: u32,
@@ -35,15 +42,16 @@ pub(crate) struct Stopwatch {
 
 impl Stopwatch {
     pub(crate) fn new(started: Instant) -> Self {
-        let last = Timing { end: started.elapsed().as_secs_f64(), seconds: 0.0 };
-        Stopwatch { started, last, left: 1, together: 1 }
+        let began = started.elapsed().as_secs_f64();
+        let last = Timing { end: began, ..Timing::default() };
+        Stopwatch { started, began, last, left: 1, together: 1 }
     }
 
     /// An evaluation begins.
     #[inline(always)]
     pub(crate) fn begin(&mut self) {
         if self.together == 1 {
-            self.last.end = self.started.elapsed().as_secs_f64();
+            self.began = self.started.elapsed().as_secs_f64();
         }
     }
 
@@ -53,9 +61,11 @@ impl Stopwatch {
         self.left -= 1;
         if self.left == 0 {
             let end = self.started.elapsed().as_secs_f64();
-            let seconds = (end - self.last.end) / f64::from(self.together);
-            self.last = Timing { end, seconds };
-            self.together = if seconds < SHORT { TOGETHER } else { 1 };
+            let each = (end - self.last.end) / f64::from(self.together);
+            let seconds = if self.together == 1 { end - self.began } else { each };
+            let is_short = each < SHORT;
+            self.last = Timing { end, seconds, is_short };
+            self.together = if is_short { TOGETHER } else { 1 };
             self.left = self.together;
         }
         self.last
@@ -66,7 +76,9 @@ impl Stopwatch {
 #[derive(Debug)]
 pub(crate) struct Trials {
     dimension: usize,
+    /// The most trials that are kept, and the same while evaluations are short.
     room: usize,
+    short_room: usize,
     /// Every so manieth place is kept.
     stride: usize,
     /// Where each is in the history.
@@ -91,6 +103,7 @@ impl Trials {
         Trials {
             dimension,
             room: (MAX_COORDINATES / dimension.max(1)).clamp(2, MAX_TRIALS),
+            short_room: (MAX_SHORT_COORDINATES / dimension.max(1)).clamp(2, MAX_SHORT_TRIALS),
             stride: 1,
             places: Vec::new(),
             codes: Vec::new(),
@@ -116,7 +129,8 @@ impl Trials {
 
     #[inline(always)]
     pub(crate) fn push(&mut self, place: usize, codes: &[f64], timing: Timing, worker: i32) {
-        if self.places.len() == self.room {
+        let kept = self.places.len();
+        if kept >= self.short_room && (timing.is_short || kept >= self.room) {
             self.thin();
             if !self.wants(place) {
                 return;
