@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from racecars.result import Failure, OptimizeResult
     from racecars.trials import Plan
 
-# The number of failures kept in full.
+# The number of failures kept in full, and the letters of a traceback that a study keeps.
 MAX_FAILURES = 20
+MAX_TRACEBACK = 4000
 # Seconds between lines of progress, and the most between checkpoints.
 PERIOD = 1.0
 # The share of the time that writing checkpoints may take, unless they are a period apart.
@@ -114,8 +115,10 @@ class Run:
                 error = RuntimeError(f"evaluation {self.session.told}: {text}")
             raise error
         x = self.session.x_of(number)
+        # What cannot be encoded is in the names of files that are no UTF-8.
+        trace = traceback[-MAX_TRACEBACK:].encode(errors="backslashreplace").decode()
         place = self.session.tell(
-            number, failure=failure, text=text, seconds=seconds, worker=worker, traceback=traceback
+            number, failure=failure, text=text, seconds=seconds, worker=worker, traceback=trace
         )
         if not self.failures:
             shown = f"evaluation {place} failed and counts as worse than all others: {text}"

@@ -43,11 +43,10 @@ def progress(res: OptimizeResult, ax: Any = None, *, log: bool | None = None) ->
     numbers, sign = np.arange(1, len(values) + 1), -1.0 if res["trials"].maximize else 1.0
     label = "fun"
     known = best[np.isfinite(best)]
-    # Of the whole way, the last step cannot be drawn: its distance from the best is 0.
-    left = sign * (known - known[-1]) if len(known) else known
     if log is None:
-        left = left[left > 0]
-        log = len(left) > 2 and left.max() > LOG_FROM * left.min()
+        away = sign * (values - known[-1]) if len(known) else known
+        away = away[np.isfinite(away) & (away > 0)]
+        log = len(away) > 2 and away.max() > LOG_FROM * np.quantile(away, 0.25)
     if log and len(known):
         values, best = sign * (values - known[-1]), sign * (best - known[-1])
         values, best = np.where(values > 0, values, np.nan), np.where(best > 0, best, np.nan)

@@ -160,8 +160,9 @@ class OptimizeResult(_Base):
         """Draws the values and the best so far over the evaluations, and returns the axes.
 
         ``log`` draws the distance from the best value on a logarithmic axis, which shows how the
-        run converged; by default it does where the values span a factor of 100. ``ax`` are the
-        axes to draw on. Needs matplotlib. More plots are in :mod:`racecars.plot`.
+        run converged; by default it does where a quarter of the values is a hundred times closer
+        to the best than the farthest. The best value itself has no place on that axis. ``ax`` are
+        the axes to draw on. Needs matplotlib. More plots are in :mod:`racecars.plot`.
         """
         from racecars import plot
 

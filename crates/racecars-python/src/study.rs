@@ -232,8 +232,11 @@ mod unix {
         if order != Order::AsTheyCome {
             told.sort_by_key(|trial| trial.trial);
         }
-        for RecordedTrial { point, outcome, attempts, seconds, worker, at, .. } in told {
-            let place = values.len();
+        for RecordedTrial { trial, point, outcome, attempts, seconds, worker, at, .. } in told {
+            // In order, an earlier trial may be under way.
+            let is_in_order = order != Order::AsTheyCome;
+            let place = if is_in_order { trial as usize } else { values.len() };
+            values.resize(place, f64::NAN);
             let end = at.saturating_sub(began) as f64 / 1000.0;
             if trials.wants(place) {
                 trials.push(place, &point, Timing { end, seconds, is_short: false }, worker as i32);

@@ -182,6 +182,8 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::export::{Format, export};
+    use crate::report;
     use racecars::{Next, StopRules};
     use std::time::Duration;
 
@@ -241,6 +243,11 @@ mod tests {
         seen.extend(drive(&mut second, 60, false));
         assert_eq!(seen, expected);
         second.recorder.stopped(StopReason::Evaluations).unwrap();
+        let exported = export(two.path(), Format::Csv, &mut io::sink()).unwrap();
+        let page = two.path().join("report.html");
+        report::write(two.path(), &page).unwrap();
+        let has_page = std::fs::read_to_string(page).unwrap().contains("race-cars");
+        assert!(exported.trials == 60 && has_page);
         let mut trials = Vec::new();
         let plan = Recorder::read(two.path(), |_| Ok(()), |trial| trials.push(trial)).unwrap();
         assert_eq!((plan.budget, trials.len(), trials[59].worker), (60, 60, 2));
