@@ -72,12 +72,12 @@ class Trials(Sequence[Trial]):
     - ``violation``: by how much the point violates the constraints, 0 if it does not
     - ``time``: when the evaluation ended, in seconds since the run began (since the study began,
       with ``study=``)
-    - ``seconds``: how long it took. Steps of less than 5 µs, evaluation and search together, are
+    - ``seconds``: how long it took. Steps of less than 20 µs, evaluation and search together, are
       timed 16 at a time, so they share their times.
     - ``worker``: the number of the worker from 0, or -1 where the pool does not say
 
     **Thinning.** At most 4,194,304 coordinates (32 MB) and 1,048,576 trials are kept; where a step
-    takes less than 5 µs, so that filling memory would slow it, 262,144 coordinates (2 MB) and
+    takes less than 20 µs, so that filling memory would slow it, 131,072 coordinates (1 MB) and
     32,768 trials. When there are more, every second trial is dropped, as often as
     needed: ``stride`` is 1 if all trials are here, else every ``stride``-th of the ``total`` is.
     ``res.history`` has the values of all.

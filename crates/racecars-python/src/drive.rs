@@ -1,11 +1,10 @@
 //! The loop that calls a Python function with one point after the other. It continues while the
 //! function returns finite floats, and leaves everything else to its caller.
 
-use crate::session::{Done, Session};
-use crate::trials::Stopwatch;
+use crate::session::Session;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyTuple};
-use racecars::Next;
+use racecars::{Next, Trial};
 use std::time::{Duration, Instant};
 
 /// A trial that is still to be told: its number, what the function returned or raised, whether it raised, and the
@@ -32,8 +31,7 @@ impl Session {
         seconds: Option<f64>,
     ) -> PyResult<Option<Odd<'py>>> {
         let until = seconds.map(|s| Instant::now() + Duration::from_secs_f64(s.clamp(0.0, 1e9)));
-        let mut done: Option<Done> = None;
-        let mut watch = Stopwatch::new(self.started);
+        let mut done: Option<(Trial, f64)> = None;
         let mut until_signals = SIGNALS_EVERY;
         loop {
             let trial = match self.advance(py, done.take())? {
@@ -58,7 +56,6 @@ impl Session {
                 }
             }
             let point = self.point(py, trial.point())?;
-            watch.begin();
             let returned = if args.is_empty() {
                 fun.call1((point,))
             } else {
@@ -68,16 +65,15 @@ impl Session {
             let (object, is_raised) = match returned {
                 Ok(object) => match object.cast::<PyFloat>().map(|x| x.extract()) {
                     Ok(Ok(value)) if f64::is_finite(value) => {
-                        let timing = watch.end();
-                        done = Some(Done { trial, value, timing });
+                        done = Some((trial, value));
                         continue;
                     }
                     _ => (object, false),
                 },
                 Err(error) => (error.into_value(py).into_bound(py).into_any(), true),
             };
-            let timing = watch.end();
-            return Ok(Some((self.keep(py, trial), object, is_raised, timing.seconds)));
+            let seconds = self.stop_watch(py);
+            return Ok(Some((self.keep(py, trial), object, is_raised, seconds)));
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::error::{Refused, closed, refused};
 use crate::optimizer::{Optimizer, is_large};
 use crate::space::Space;
 use crate::study::Journal;
-use crate::trials::{Timing, TrialData, Trials};
+use crate::trials::{Stopwatch, Timing, TrialData, Trials};
 use crate::{lock, work};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -30,7 +30,7 @@ pub(crate) struct Session {
     /// How points are shown.
     #[pyo3(get)]
     pub(crate) space: Py<Space>,
-    pub(crate) started: Instant,
+    started: Instant,
     has_time_limit: bool,
     pub(crate) is_maximized: bool,
     /// Whether points are so large that the interpreter is released even for light steps.
@@ -50,6 +50,8 @@ pub(crate) struct Inner {
     /// The study's journal, where there is one.
     pub(crate) journal: Option<Journal>,
     pub(crate) trials: Trials,
+    /// Times evaluations that are made one after the other.
+    watch: Stopwatch,
     /// The value of each trial in the order told, NaN where it has none. In order, later ones may be
     /// here before they are told.
     pub(crate) values: Vec<f64>,
@@ -94,6 +96,7 @@ impl Session {
             core.watch();
         }
         let (is_large, dimension) = (is_large(core.space()), core.space().dimension());
+        let started = Instant::now();
         let inner = Inner {
             core: Some(core),
             order,
@@ -103,6 +106,7 @@ impl Session {
             again: VecDeque::new(),
             journal: None,
             trials: Trials::new(dimension),
+            watch: Stopwatch::new(started),
             values: Vec::new(),
             skipped: 0,
             skipped_ahead: Vec::new(),
@@ -111,7 +115,7 @@ impl Session {
             inner: Mutex::new(inner),
             optimizer: optimizer.clone_ref(py),
             space,
-            started: Instant::now(),
+            started,
             has_time_limit: maxtime.is_some(),
             is_maximized: maximize,
             is_large,
@@ -369,7 +373,7 @@ impl Session {
 
     /// Enters an outcome, if there is one, then says what to do next.
     #[inline(always)]
-    pub(crate) fn advance(&self, py: Python<'_>, done: Option<Done>) -> PyResult<Next> {
+    pub(crate) fn advance(&self, py: Python<'_>, done: Option<(Trial, f64)>) -> PyResult<Next> {
         // Looking at the clock takes a good part of a step.
         let elapsed = if self.has_time_limit { self.started.elapsed() } else { Duration::ZERO };
         let mut inner = self.lock(py);
@@ -394,6 +398,11 @@ impl Session {
         let (number, since) = (trial.number(), self.started.elapsed().as_secs_f64());
         self.lock(py).out.insert(number, (trial, since));
         number
+    }
+
+    /// The seconds that an evaluation took which has just ended.
+    pub(crate) fn stop_watch(&self, py: Python<'_>) -> f64 {
+        self.lock(py).watch.end().seconds
     }
 
     /// An encoded point as the function takes it.
@@ -430,38 +439,37 @@ impl Inner {
     }
 }
 
-/// An evaluation that gave a value.
-pub(crate) struct Done {
-    pub(crate) trial: Trial,
-    pub(crate) value: f64,
-    pub(crate) timing: Timing,
-}
-
 impl Inner {
     /// Enters a value, if there is one, then says what to do next. Inlined, since moving trials takes a good
     /// part of a step.
     #[inline(always)]
-    fn step(&mut self, done: Option<Done>, elapsed: Duration) -> racecars::Result<Next> {
-        if let Some(Done { trial, value, timing }) = done {
+    fn step(&mut self, done: Option<(Trial, f64)>, elapsed: Duration) -> racecars::Result<Next> {
+        if let Some((trial, value)) = done {
+            let timing = self.watch.end();
             self.enter(trial, Outcome::Value(value), timing, 0)?;
         }
-        match &mut self.core {
-            Some(core) => core.next(elapsed),
-            None => Ok(Next::Wait),
-        }
+        let Some(core) = &mut self.core else { return Ok(Next::Wait) };
+        let next = core.next(elapsed);
+        self.watch.begin();
+        next
     }
 
     /// The same, where there is a journal, or where trials of an interrupted study are left.
     #[cold]
-    fn step_and_record(&mut self, done: Option<Done>, elapsed: Duration) -> Result<Next, Refused> {
-        if let (Some(journal), Some(done)) = (&mut self.journal, &done) {
-            let outcome = Outcome::Value(done.value);
-            journal.told(done.trial.number(), &outcome, 1, done.timing.seconds, 0, None)?;
-        }
-        if let Some(Done { trial, value, timing }) = done {
-            self.enter(trial, Outcome::Value(value), timing, 0)?;
+    fn step_and_record(
+        &mut self,
+        done: Option<(Trial, f64)>,
+        elapsed: Duration,
+    ) -> Result<Next, Refused> {
+        if let Some((trial, value)) = done {
+            let (timing, outcome) = (self.watch.end(), Outcome::Value(value));
+            if let Some(journal) = &mut self.journal {
+                journal.told(trial.number(), &outcome, 1, timing.seconds, 0, None)?;
+            }
+            self.enter(trial, outcome, timing, 0)?;
         }
         if let Some(trial) = self.again.pop_front() {
+            self.watch.begin();
             return Ok(Next::Evaluate(trial));
         }
         let next = self.step(None, elapsed)?;
@@ -471,6 +479,7 @@ impl Inner {
             let is_in_order = self.order != Order::AsTheyCome;
             let told = is_in_order.then(|| core.counts().evaluations);
             journal.asked(trial.number(), trial.point(), told)?;
+            self.watch.begin();
         }
         Ok(next)
     }

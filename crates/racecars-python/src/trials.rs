@@ -12,11 +12,11 @@ use std::time::Instant;
 pub(crate) const MAX_COORDINATES: usize = 1 << 22;
 pub(crate) const MAX_TRIALS: usize = 1 << 20;
 /// The same while evaluations are short: filling fresh memory would take longer than they do.
-pub(crate) const MAX_SHORT_COORDINATES: usize = 1 << 18;
+pub(crate) const MAX_SHORT_COORDINATES: usize = 1 << 17;
 pub(crate) const MAX_SHORT_TRIALS: usize = 1 << 15;
 /// Evaluations that with the step before them are shorter than this are timed together, this many at a time: looking
 /// at the clock would take a good part of a step.
-const SHORT: f64 = 5e-6;
+const SHORT: f64 = 20e-6;
 const TOGETHER: u32 = 16;
 
 /// When an evaluation ended, in seconds since the session began, and how long it took.
@@ -79,17 +79,24 @@ pub(crate) struct Trials {
     /// The most trials that are kept, and the same while evaluations are short.
     room: usize,
     short_room: usize,
-    /// Every so manieth place is kept.
+    /// Every so manieth place is kept; a power of 2.
     stride: usize,
-    /// Where each is in the history.
-    places: Vec<usize>,
+    rows: Vec<Row>,
     codes: Vec<f64>,
-    timings: Vec<Timing>,
-    workers: Vec<i32>,
     /// The time before this session, which is added to what the session says.
     before: f64,
     /// What did not give a value, by place: the violation, or the kind of failure.
     odd: BTreeMap<usize, Odd>,
+}
+
+/// A trial but for its point.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    /// Where it is in the history.
+    place: usize,
+    end: f64,
+    seconds: f64,
+    worker: i32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -105,10 +112,8 @@ impl Trials {
             room: (MAX_COORDINATES / dimension.max(1)).clamp(2, MAX_TRIALS),
             short_room: (MAX_SHORT_COORDINATES / dimension.max(1)).clamp(2, MAX_SHORT_TRIALS),
             stride: 1,
-            places: Vec::new(),
+            rows: Vec::new(),
             codes: Vec::new(),
-            timings: Vec::new(),
-            workers: Vec::new(),
             before: 0.0,
             odd: BTreeMap::new(),
         }
@@ -123,23 +128,21 @@ impl Trials {
     /// Whether the trial at this place of the history is to be kept.
     #[inline(always)]
     pub(crate) fn wants(&self, place: usize) -> bool {
-        // A power of 2.
         place & (self.stride - 1) == 0
     }
 
     #[inline(always)]
     pub(crate) fn push(&mut self, place: usize, codes: &[f64], timing: Timing, worker: i32) {
-        let kept = self.places.len();
+        let kept = self.rows.len();
         if kept >= self.short_room && (timing.is_short || kept >= self.room) {
             self.thin();
             if !self.wants(place) {
                 return;
             }
         }
-        self.places.push(place);
+        let (end, seconds) = (self.before + timing.end, timing.seconds);
+        self.rows.push(Row { place, end, seconds, worker });
         self.codes.extend_from_slice(codes);
-        self.timings.push(Timing { end: self.before + timing.end, ..timing });
-        self.workers.push(worker);
     }
 
     /// Notes an outcome that is not a value.
@@ -159,42 +162,36 @@ impl Trials {
     #[cold]
     fn thin(&mut self) {
         self.stride *= 2;
-        let (stride, n) = (self.stride, self.dimension);
-        let mut kept = 0;
-        for i in 0..self.places.len() {
-            if self.places[i].is_multiple_of(stride) {
-                self.places[kept] = self.places[i];
-                self.timings[kept] = self.timings[i];
-                self.workers[kept] = self.workers[i];
+        let stride = self.stride;
+        self.retain(|row| row.place.is_multiple_of(stride));
+        self.odd.retain(|place, _| place.is_multiple_of(stride));
+    }
+
+    fn retain(&mut self, wants: impl Fn(&Row) -> bool) {
+        let (n, mut kept) = (self.dimension, 0);
+        for i in 0..self.rows.len() {
+            if wants(&self.rows[i]) {
+                self.rows[kept] = self.rows[i];
                 self.codes.copy_within(i * n..(i + 1) * n, kept * n);
                 kept += 1;
             }
         }
-        self.places.truncate(kept);
-        self.timings.truncate(kept);
-        self.workers.truncate(kept);
+        self.rows.truncate(kept);
         self.codes.truncate(kept * n);
-        self.odd.retain(|place, _| place.is_multiple_of(stride));
     }
 
     /// In the order of the history, up to this many of it.
     fn sort(&mut self, told: usize) {
-        if self.places.is_sorted() {
-            let kept = self.places.partition_point(|&place| place < told);
-            self.places.truncate(kept);
-            self.timings.truncate(kept);
-            self.workers.truncate(kept);
-            self.codes.truncate(kept * self.dimension);
-            return;
+        if !self.rows.is_sorted_by_key(|row| row.place) {
+            let (n, mut order) = (self.dimension, (0..self.rows.len()).collect::<Vec<_>>());
+            order.sort_by_key(|&i| self.rows[i].place);
+            let codes = order.iter().flat_map(|&i| &self.codes[i * n..(i + 1) * n]);
+            self.codes = codes.copied().collect();
+            self.rows = order.iter().map(|&i| self.rows[i]).collect();
         }
-        let mut order: Vec<usize> = (0..self.places.len()).collect();
-        order.sort_by_key(|&i| self.places[i]);
-        order.retain(|&i| self.places[i] < told);
-        let n = self.dimension;
-        self.codes = order.iter().flat_map(|&i| &self.codes[i * n..(i + 1) * n]).copied().collect();
-        self.timings = order.iter().map(|&i| self.timings[i]).collect();
-        self.workers = order.iter().map(|&i| self.workers[i]).collect();
-        self.places = order.iter().map(|&i| self.places[i]).collect();
+        if self.rows.last().is_some_and(|last| last.place >= told) {
+            self.retain(|row| row.place < told);
+        }
     }
 }
 
@@ -216,7 +213,7 @@ impl TrialData {
 #[pymethods]
 impl TrialData {
     fn __len__(&self) -> usize {
-        self.trials.places.len()
+        self.trials.rows.len()
     }
 
     /// Every so manieth trial is kept.
@@ -227,7 +224,7 @@ impl TrialData {
 
     /// The index of each trial in the history.
     fn number<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
-        PyArray1::from_iter(py, self.trials.places.iter().map(|&place| place as i64))
+        PyArray1::from_iter(py, self.trials.rows.iter().map(|row| row.place as i64))
     }
 
     /// The points, one per row.
@@ -237,22 +234,22 @@ impl TrialData {
         for (codes, row) in self.trials.codes.chunks_exact(n).zip(numbers.chunks_exact_mut(n)) {
             space.core.to_numbers(codes, row);
         }
-        PyArray1::from_vec(py, numbers).reshape([self.trials.places.len(), n])
+        PyArray1::from_vec(py, numbers).reshape([self.trials.rows.len(), n])
     }
 
     /// When each ended, in seconds since the run began.
     fn time<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_iter(py, self.trials.timings.iter().map(|timing| timing.end))
+        PyArray1::from_iter(py, self.trials.rows.iter().map(|row| row.end))
     }
 
     /// How long each took.
     fn seconds<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_iter(py, self.trials.timings.iter().map(|timing| timing.seconds))
+        PyArray1::from_iter(py, self.trials.rows.iter().map(|row| row.seconds))
     }
 
     /// Which worker made it, -1 where that is not known.
     fn worker<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {
-        PyArray1::from_slice(py, &self.trials.workers)
+        PyArray1::from_iter(py, self.trials.rows.iter().map(|row| row.worker))
     }
 
     /// By number, what did not give a value: `"infeasible"` or the kind of failure, and the violation.
