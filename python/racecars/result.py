@@ -119,7 +119,8 @@ class OptimizeResult(_Base):
 
         Where the function is noisy, that is the luckiest value; ``fun`` is a mean.
         """
-        better = np.fmax if self["trials"].maximize else np.fmin
+        trials = self.get("trials")
+        better = np.fmax if trials is not None and trials.maximize else np.fmin
         best: NDArray[np.float64] = better.accumulate(self["history"])
         return best
 
