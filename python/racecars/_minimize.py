@@ -101,8 +101,8 @@ def minimize(
         the best. A value may also be what else ``fun`` may return.
     from_
         Trials to take over as known points: a result, its ``trials``, or the folder of a study.
-        Parameters are matched by name; those that are gone are ignored, and trials outside the new
-        ranges are left out, with a warning. For a parameter that was added, give the value that it
+        Parameters are matched by name; those that are gone are ignored. Trials that failed are left
+        out, and so are those outside the new ranges, with a warning. For a parameter that was added, give the value that it
         had: ``from_=(res, {"momentum": 0.9})``.
     integrality
         Which coordinates of ``bounds`` are integers, as in ``differential_evolution``.
@@ -348,7 +348,10 @@ def _taken_over(given: Any, space: Space) -> list[_Known]:
         return [point for one in given for point in _taken_over(one, space)]
     source, values = given if isinstance(given, tuple) else (given, {})
     trials = trials_of(source, "from_")
-    rows, places = space.taken_over(trials.space, np.ascontiguousarray(trials.x), dict(values))
+    added = {**trials.fixed, **values}
+    # What failed there may work here.
+    trials = trials[np.isin(trials.outcome, ("value", "infeasible"))]
+    rows, places = space.taken_over(trials.space, np.ascontiguousarray(trials.x), added)
     if len(places) < len(trials):
         from racecars._run import warn
 
@@ -356,11 +359,8 @@ def _taken_over(given: Any, space: Space) -> list[_Known]:
         warn(f"from_: {out} of {len(trials)} trials are outside the space and were left out")
     found: list[_Known] = []
     for row, trial in zip(rows, trials[np.array(places, dtype=int)]):
-        outcome = Outcome(failure=trial.outcome, text="taken over")
-        if trial.outcome == "value":
-            outcome = Outcome(trial.value)
-        elif trial.outcome == "infeasible":
-            outcome = Outcome(violation=trial.violation)
+        is_value = trial.outcome == "value"
+        outcome = Outcome(trial.value) if is_value else Outcome(violation=trial.violation)
         found.append((row, *outcome[:4]))
     return found
 

@@ -95,6 +95,8 @@ class Trials(Sequence[Trial]):
     ) -> None:
         self.space, self.total, self.stride, self.maximize = space, total, stride, maximize
         self._data, self._history, self._plan = data, history, plan
+        self.fixed: dict[str, Any] = {}
+        """Of a study, the parameters that were fixed."""
         self._columns: dict[str, NDArray[Any]] = data if isinstance(data, dict) else {}
 
     def _column(self, name: str) -> NDArray[Any]:
@@ -284,9 +286,11 @@ def read_study(folder: str | os.PathLike[str]) -> Trials:
     The choices of a study stand for themselves: where they were Python objects, they are texts.
     """
     _unix_only("a study")
-    space, data, history, maximize = _core.read_study(os.fspath(folder))
+    space, data, history, maximize, fixed = _core.read_study(os.fspath(folder))
     plan = Plan(None, {}, 0, None, [], "evaluations", os.fspath(folder))
-    return Trials(space, data, len(history), data.stride, maximize, history, plan)
+    trials = Trials(space, data, len(history), data.stride, maximize, history, plan)
+    trials.fixed = fixed
+    return trials
 
 
 def trials_of(source: Any, name: str) -> Trials:

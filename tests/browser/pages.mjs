@@ -5,7 +5,7 @@
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
@@ -56,18 +56,19 @@ async function open(address, { scheme = "light", width = 1200 } = {}) {
 
 const tests = {
   async "reports of all kinds open without errors, light and dark, wide and narrow"() {
-    for (const kind of ["small", "failing", "maximize", "halfway", "begun", "wide"]) {
+    for (const kind of ["small", "failing", "names", "maximize", "halfway", "begun", "wide", "long"]) {
       const [study, file] = [join(folder, kind), join(folder, `${kind}.html`)];
       run(synthetic, kind, study);
-      run(racecars, "report", study, "--out", file);
-      assert.ok(statSync(file).size < 5e6, `${kind} is ${statSync(file).size} bytes`);
+      run(racecars, "report", "--study", study, "--out", file);
+      assert.ok(statSync(file).size < 2.5e6, `${kind} is ${statSync(file).size} bytes`);
       for (const options of [{}, { scheme: "dark", width: 380 }]) {
         const page = await open(`file://${file}`, options);
         assert.equal(await page.locator("h1").textContent(), kind);
         const sections = await page.locator("section h2").allTextContents();
         if (kind === "begun") assert.deepEqual(sections, ["Reproduce"]);
         else {
-          assert.deepEqual(sections, ["Convergence", "Best point", "Importance", "Slices", "The best tenth", "Region", "Failures", "Workers", "Reproduce"]);
+          assert.deepEqual(sections, ["Convergence", "Best point", "Importance", "Slices", "The best tenth", "Region", "Trials", "Failures", "Workers", "Reproduce"]);
+          assert.match(await page.locator("#subline").textContent(), /^m\w+imize the last number printed · /);
           // Something is drawn on every canvas.
           const blank = await page.$$eval("canvas", (all) => all.filter((canvas) => {
             const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -92,6 +93,92 @@ const tests = {
     await page.waitForFunction(() => document.querySelectorAll("#slices figure").length === 1);
     assert.equal(await page.locator("#slices h3").textContent(), "x[417]");
     assert.equal(await page.evaluate(() => document.activeElement.id), "search");
+    assert.deepEqual(page.problems, []);
+    await page.context().close();
+  },
+
+  async "the table of trials is sorted, filtered and turned, also of 100,000"() {
+    const page = await open(`file://${join(folder, "failing.html")}`);
+    const column = (k) => page.$$eval(`#trials tbody td:nth-child(${k})`, (cells) => cells.map((cell) => cell.textContent.replace("\u2212", "-")));
+    const status = () => page.locator("#trials [role=status]").textContent();
+    assert.deepEqual((await column(1)).slice(0, 4), ["0", "1", "2", "3"]);
+    assert.equal(await status(), "1 to 25 of 600");
+    await page.locator("#later").click();
+    assert.deepEqual([(await column(1))[0], await status()], ["25", "26 to 50 of 600"]);
+    await page.locator("#sort-value").focus();
+    await page.keyboard.press("Enter");
+    const values = (await column(2)).map(Number);
+    assert.ok(values.every((value, i) => i === 0 || values[i - 1] <= value), "values rise");
+    const best = JSON.parse(await page.locator("#data").textContent()).best;
+    assert.equal((await column(1))[0], `${best.trial}`, "the best comes first");
+    assert.equal(await page.locator("#trials th[aria-sort=ascending]").textContent(), "Value \u25b4");
+    assert.equal(await page.evaluate(() => document.activeElement.id), "sort-value");
+    await page.locator("#filter").fill("mode = wild, failed");
+    const outcomes = await column(3);
+    assert.ok(outcomes.length > 3 && outcomes.every((outcome) => outcome === "failed"), `${outcomes}`);
+    assert.ok((await column(7)).every((mode) => mode === "wild"));
+    await page.locator("#filter").fill("layers >= 10, value < 1e9");
+    assert.ok((await column(8)).every((layers) => Number(layers) >= 10) && (await column(8)).length > 0);
+    await page.locator("#filter").fill("speed < 3");
+    assert.equal(await status(), "There is no column speed.");
+    await page.locator("#filter").fill("");
+    assert.match(await status(), /of 600$/);
+    assert.deepEqual(page.problems, []);
+    await page.context().close();
+    const long = await open(`file://${join(folder, "long.html")}`);
+    const rows = Number((await long.locator("#trials [role=status]").textContent()).split("of ")[1].replace(/\D/g, ""));
+    assert.ok(rows > 10_000 && rows < 100_000, `${rows} rows`);
+    assert.match(await long.locator("#trials > p").textContent(), /of 100\u202f000 trials: the best, and an even choice of the others\. All are in racecars export/);
+    await long.locator("#sort-value").click();
+    const first = await long.locator("#trials tbody td").first().textContent();
+    assert.equal(first, `${JSON.parse(await long.locator("#data").textContent()).best.trial}`);
+    await long.locator("#filter").fill("mode = careful");
+    assert.ok(Number((await long.locator("#trials [role=status]").textContent()).split("of ")[1].replace(/\D/g, "")) > rows / 10);
+    assert.deepEqual(long.problems, []);
+    await long.context().close();
+  },
+
+  async "every choice is named, points tell their parameters, and the scale shows what is near the best"() {
+    const page = await open(`file://${join(folder, "names.html")}`);
+    for (const width of [1200, 400]) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.waitForTimeout(400);
+      const names = await page.locator("#slices figure", { hasText: "city" }).locator("svg text").allTextContents();
+      const cities = names.filter((name) => /^(Ulm|Aachen|Wolfenbuettel|Kiel)-\d+$/.test(name));
+      assert.equal(new Set(cities).size, 30, `${cities.length} cities at ${width}`);
+      const solvers = await page.locator("#region figure", { hasText: "solver" }).locator("svg text").allTextContents();
+      assert.ok(["lbfgs", "newton-cholesky", "saga", "liblinear", "sag"].every((name) => solvers.includes(name)), `${solvers}`);
+    }
+    for (const chart of ["#convergence .chart", "#slices .chart >> nth=1", "#region .chart >> nth=0", "#tenth .chart"]) {
+      await page.locator(chart).focus();
+      await page.keyboard.press("End");
+      const tip = await page.locator("#tip").textContent();
+      assert.ok(/trial \d+/.test(tip) && /city = \w+-\d+/.test(tip) && /solver = \w+/.test(tip), `${chart}: ${tip}`);
+    }
+    await page.locator("#convergence input[value=gap]").focus();
+    await page.keyboard.press("Space");
+    assert.match(await page.locator("#convergence > p").textContent(), /How far values are from the best one, 7/);
+    const ticks = await page.locator("#convergence svg text").allTextContents();
+    assert.ok(ticks.some((text) => /^1e\u2212\d+$/.test(text)), `${ticks}`);
+    assert.deepEqual(page.problems, []);
+    await page.context().close();
+    const failing = await open(`file://${join(folder, "failing.html")}`);
+    const linked = await failing.locator("#linked tbody tr").allTextContents();
+    assert.ok(linked.some((row) => row.startsWith("mode= wild")) && linked.some((row) => row.startsWith("xabove 2.")), `${linked}`);
+    await failing.context().close();
+  },
+
+  async "a noisy study recommends a point and says how often it was evaluated, and fixed values and metrics are named"() {
+    const study = join(folder, "noisy");
+    const script = join(folder, "noisy.sh");
+    writeFileSync(script, `echo "$2 $1" | awk '{print "{\\"score\\": " ($1 % 97) / 97 - ($2 - 3) ^ 2 "}"}'\n`);
+    run(racecars, "run", "-p", "x=0:10", "-p", "y=5", "--noise", "yes", "--budget", "60", "--jobs", "1", "--maximize", "json:score", "--study", study, "--", "sh", script, "{x}", "{seed}", "{y}");
+    const page = await open(`file://${join(study, "report.html")}`);
+    assert.match(await page.locator("#subline").textContent(), /^maximize json:score · 1 parameter · /);
+    assert.equal(await page.locator("#best h2").textContent(), "Recommended point");
+    assert.match(await page.locator("#best > p").first().textContent(), /rial \d+: \S+, the mean of \d+ evaluations/);
+    const rows = await page.locator("#best tbody tr").allTextContents();
+    assert.ok(rows.some((row) => row === "y5fixed"), `${rows}`);
     assert.deepEqual(page.problems, []);
     await page.context().close();
   },
@@ -124,7 +211,7 @@ const tests = {
     started.push(running);
     const over = new Promise((resolve) => running.on("exit", resolve));
     await badge("running");
-    await page.waitForFunction(() => document.querySelectorAll("section").length === 10);
+    await page.waitForFunction(() => document.querySelectorAll("section").length === 11);
     const early = await told();
     assert.ok(early < 120, "the page was there before the end");
     await page.waitForFunction((early) => Number(document.querySelectorAll(".tile .figure")[1].textContent.replace(/\D/g, "")) > early, early);

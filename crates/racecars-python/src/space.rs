@@ -362,7 +362,7 @@ fn plain_value(given: &Bound<'_, PyAny>) -> Option<Value> {
     }
 }
 
-fn object(py: Python<'_>, value: &Value) -> PyResult<Py<PyAny>> {
+pub(crate) fn object(py: Python<'_>, value: &Value) -> PyResult<Py<PyAny>> {
     Ok(match value {
         Value::Boolean(flag) => PyBool::new(py, *flag).to_owned().into_any().unbind(),
         Value::Integer(integer) => PyInt::new(py, *integer).into_any().unbind(),

@@ -37,13 +37,13 @@ mod unix {
     use crate::algorithm::algorithm;
     use crate::error::closed;
     use crate::session::{Session, outcome};
-    use crate::space::Space;
+    use crate::space::{Space, object};
     use crate::trials::{Timing, TrialData, Trials};
     use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
     use pyo3::exceptions::{PyBlockingIOError, PyOSError, PyValueError};
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
-    use racecars::{Budget, Direction, Order, Outcome, StopReason, StopRules};
+    use racecars::{Budget, Direction, Order, Outcome, StopReason, StopRules, Values};
     use racecars_study::journal::Tell;
     use racecars_study::{
         ErrorKind, Known, KnownPoints, NamedPoint, Plan, Recorded, RecordedTrial, Recorder,
@@ -159,6 +159,7 @@ mod unix {
             let (order, rules) = (inner.order, inner.rules);
             let mut settings = asked.settings(&rules)?;
             (settings.target, settings.patience) = (Some(rules.target), Some(rules.patience));
+            settings.patience_tolerance = rules.patience.map(|_| rules.patience_tolerance);
             if let Order::InOrder { lookahead } = order {
                 (settings.deterministic, settings.lookahead) = (Some(true), Some(lookahead));
             } else {
@@ -248,10 +249,10 @@ mod unix {
         Ok(plan)
     }
 
-    type Studied = (Py<Space>, TrialData, Py<PyArray1<f64>>, bool);
+    type Studied = (Py<Space>, TrialData, Py<PyArray1<f64>>, bool, Py<PyDict>);
 
-    /// The trials of the study in a folder: the space, the data, the value of each trial, and whether they are
-    /// maximized.
+    /// The trials of the study in a folder: the space, the data, the value of each trial, whether they are
+    /// maximized, and the parameters that are fixed.
     #[pyfunction]
     pub(crate) fn read_study(py: Python<'_>, folder: PathBuf) -> PyResult<Studied> {
         let (mut trials, mut values) = (Trials::new(1), Vec::new());
@@ -261,7 +262,13 @@ mod unix {
         let space = Py::new(py, Space::bare(py, plan.space.clone())?)?;
         let data = TrialData::new(trials, values.len(), space.clone_ref(py));
         let is_maximized = plan.direction == Direction::Maximize;
-        Ok((space, data, PyArray1::from_vec(py, values).unbind(), is_maximized))
+        let fixed = PyDict::new(py);
+        for (name, values) in plan.fixed.values() {
+            if let Values::One(value) = values {
+                fixed.set_item(name, object(py, value)?)?;
+            }
+        }
+        Ok((space, data, PyArray1::from_vec(py, values).unbind(), is_maximized, fixed.unbind()))
     }
 
     /// Writes the journal of a run that kept none, from its trials.

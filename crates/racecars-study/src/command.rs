@@ -3,10 +3,11 @@
 use crate::error::{Error, Result};
 use crate::extract::Finder;
 use crate::plan::Plan;
+use crate::point::NamedPoint;
 use crate::process::Invocation;
 use crate::settings::value::serialized_as_text;
 use crate::shell::{self, command_line};
-use crate::text::{Context, Slot, Text, Unknown};
+use crate::text::{Context, Names, Slot, Text, Unknown, plain};
 use racecars::{Domain, Space, Values};
 use std::fmt;
 use std::io;
@@ -107,6 +108,7 @@ serialized_as_text!(Variable, TemplateFile);
 #[derive(Debug, Clone)]
 pub(crate) struct Recipe {
     space: Space,
+    fixed: NamedPoint,
     arguments: Vec<Text>,
     shell: bool,
     environment: Vec<(String, Text)>,
@@ -135,18 +137,20 @@ pub(crate) struct Task<'a> {
     pub(crate) point: &'a [f64],
     /// The name of its own folder, if it gets one.
     pub(crate) folder: &'a str,
+    /// The worker that runs it.
+    pub(crate) worker: usize,
 }
 
 impl Recipe {
     /// Reads the ways in which parameters reach the program; `study` is the study's folder.
     pub(crate) fn new(plan: &Plan, study: &Path, sources: &[&Finder]) -> Result<Recipe> {
-        let space = plan.space.clone();
+        let names = plan.names();
         if plan.command.is_empty() {
             return Err(Error::setting(
                 "no command; give one after --, or as `command` in the study file",
             ));
         }
-        let parse = |text: &str, place: &str| Text::parse(text, &space, Unknown::Refuse, place);
+        let parse = |text: &str, place: &str| Text::parse(text, names, Unknown::Refuse, place);
         let words = match plan.shell {
             true => vec![plan.command.join(" ")],
             false => split(&plan.command)?,
@@ -156,7 +160,7 @@ impl Recipe {
         let mut environment = Vec::new();
         if plan.env.contains(&Variable::All) {
             let values = (0..).map(|entry| Text::of(Slot::Parameter(entry)));
-            environment.extend(variables(&space)?.into_iter().zip(values));
+            environment.extend(variables(names)?.into_iter().zip(values));
         }
         for variable in &plan.env {
             if let Variable::Named { name, text } = variable {
@@ -164,7 +168,7 @@ impl Recipe {
             }
         }
         let templates = (plan.templates.iter())
-            .map(|template| Template::read(template, &plan.base, &space))
+            .map(|template| Template::read(template, &plan.base, names))
             .collect::<Result<Vec<_>>>()?;
         let files = || sources.iter().filter_map(|source| source.file());
         let texts = || {
@@ -182,7 +186,8 @@ impl Recipe {
             runs_in_folder,
             base: plan.base.clone(),
             study: study.to_path_buf(),
-            space,
+            space: plan.space.clone(),
+            fixed: plan.fixed.clone(),
             arguments,
             environment,
             templates,
@@ -194,11 +199,18 @@ impl Recipe {
         Ok(recipe)
     }
 
+    fn names(&self) -> Names<'_> {
+        Names { space: &self.space, fixed: &self.fixed }
+    }
+
     /// Whether a shell takes all values of a placeholder as they are, with and without quotes.
     fn is_plain(&self, slot: &Slot) -> bool {
         let is_plain = |path: &Path| shell::is_plain(&path.display().to_string());
         match slot {
             Slot::Parameter(entry) | Slot::Element(entry, _) | Slot::Spread(entry) => {
+                if let Some(values) = self.names().fixed(*entry) {
+                    return shell::is_plain(&plain(values));
+                }
                 match self.space.entries()[*entry].domain() {
                     Domain::Levels(values) | Domain::Categorical(values) => {
                         values.iter().all(|value| shell::is_plain(&value.to_string()))
@@ -206,7 +218,8 @@ impl Recipe {
                     _ => true,
                 }
             }
-            Slot::Trial | Slot::Seed => true,
+            Slot::Flag(_, text) => text.split_whitespace().all(shell::is_plain),
+            Slot::Trial | Slot::Seed | Slot::Worker => true,
             Slot::Dir => is_plain(&self.study),
             Slot::Base => is_plain(&self.base),
         }
@@ -217,23 +230,20 @@ impl Recipe {
         if self.stdin {
             return Ok(());
         }
-        let mut is_reached = vec![false; self.space.entries().len()];
+        let mut is_reached = vec![false; self.names().all().count()];
         let variables = self.environment.iter().map(|(_, text)| text);
         let templates = self.templates.iter().map(|template| &template.text);
         for slot in self.arguments.iter().chain(variables).chain(templates).flat_map(Text::slots) {
-            if let Slot::Parameter(entry) | Slot::Element(entry, _) | Slot::Spread(entry) = slot {
-                is_reached[*entry] = true;
+            if let Some(place) = slot.parameter() {
+                is_reached[place] = true;
             }
         }
-        match is_reached.iter().position(|is_reached| !is_reached) {
+        match self.names().all().zip(is_reached).find(|(_, is_reached)| !is_reached) {
             None => Ok(()),
-            Some(entry) => {
-                let name = self.space.entries()[entry].name();
-                Err(Error::setting(format!(
-                    "parameter `{name}` does not reach the program: put {{{name}}} into the command or \
+            Some((name, _)) => Err(Error::setting(format!(
+                "parameter `{name}` does not reach the program: put {{{name}}} into the command or \
                      a template, or use --env or --stdin"
-                )))
-            }
+            ))),
         }
     }
 
@@ -263,6 +273,10 @@ impl Recipe {
         name("STUDY", self.study.display().to_string());
         name("TRIAL", task.trial.to_string());
         name("SEED", task.seed.to_string());
+        // Studies from before it was there may have a parameter of this name.
+        if !self.environment.iter().any(|(other, _)| other == "RACECARS_WORKER") {
+            name("WORKER", task.worker.to_string());
+        }
         if self.has_folder {
             name("DIR", context.dir.clone());
         }
@@ -322,15 +336,18 @@ impl Recipe {
 
     /// What stands for the placeholders of an evaluation whose own folder is `folder`.
     fn context(&self, task: Task<'_>, folder: &Path) -> Context {
-        let Task { trial, seed, point, .. } = task;
-        let values = self.space.view(point).assignments().map(|(_, values)| values).collect();
+        let Task { trial, seed, point, worker, .. } = task;
+        let searched = self.space.view(point).assignments().map(|(_, values)| values);
+        let fixed = self.fixed.values().iter().map(|(_, values)| values.clone());
+        let values = searched.chain(fixed).collect();
         let (dir, base) = (folder.display().to_string(), self.base.display().to_string());
-        Context { values, trial, seed, dir, base }
+        Context { values, trial, seed, dir, base, worker }
     }
 
     fn json(&self, point: &[f64]) -> String {
         // A point is names, finite numbers and texts, which always serialize.
-        serde_json::to_string(&self.space.view(point)).unwrap_or_default() + "\n"
+        let point = NamedPoint::decode(&self.space, point).completed(&self.fixed);
+        serde_json::to_string(&point).unwrap_or_default() + "\n"
     }
 
     fn words(&self, context: &Context) -> Vec<String> {
@@ -340,6 +357,9 @@ impl Recipe {
         }
         let mut words = Vec::with_capacity(self.arguments.len());
         for argument in &self.arguments {
+            if argument.is_left_out(context) {
+                continue;
+            }
             match argument.spread().map(|entry| &context.values[entry]) {
                 Some(Values::Many(values)) => words.extend(values.iter().map(ToString::to_string)),
                 _ => words.push(argument.fill(context, |value| value)),
@@ -376,15 +396,15 @@ impl Recipe {
 }
 
 impl Template {
-    fn read(file: &TemplateFile, base: &Path, space: &Space) -> Result<Template> {
+    fn read(file: &TemplateFile, base: &Path, names: Names<'_>) -> Result<Template> {
         let TemplateFile { source, target } = file;
         let path = base.join(source);
         let refuse = |error| Error::system("read the template", &path, error);
         let content = std::fs::read_to_string(&path).map_err(refuse)?;
         let permissions = std::fs::metadata(&path).map_err(refuse)?.permissions();
-        let text = Text::parse(&content, space, Unknown::Keep, source)?;
+        let text = Text::parse(&content, names, Unknown::Keep, source)?;
         if text.slots().next().is_none() {
-            let example = space.entries().first().map_or("x", |entry| entry.name());
+            let example = names.all().next().unwrap_or("x");
             return Err(Error::setting(format!(
                 "template `{source}` has no parameter in it; write {{{example}}} where its value goes"
             )));
@@ -419,11 +439,10 @@ fn split(command: &[String]) -> Result<Vec<String>> {
 }
 
 /// The names of the parameters' variables.
-fn variables(space: &Space) -> Result<Vec<String>> {
+fn variables(names: Names<'_>) -> Result<Vec<String>> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let plain = |name: &str| name.replace(|c| !is_plain(c), "_");
-    let names: Vec<String> =
-        space.entries().iter().map(|entry| format!("RACECARS_{}", plain(entry.name()))).collect();
+    let variable = |name: &str| format!("RACECARS_{}", name.replace(|c| !is_plain(c), "_"));
+    let names: Vec<String> = names.all().map(variable).collect();
     let mut sorted: Vec<&str> = names.iter().map(String::as_str).collect();
     sorted.extend(["RACECARS_STUDY", "RACECARS_TRIAL", "RACECARS_SEED", "RACECARS_DIR"]);
     sorted.sort_unstable();
@@ -443,13 +462,17 @@ mod tests {
 
     fn recipe(more: &str, base: &Path) -> Result<Recipe> {
         let text = format!("{more}\n[parameters]\nx = '0:10'\n'w[2]' = '0:1'\nm = 'a b,c'");
-        let plan = Plan::new(&Settings::parse(&text)?, base, None)?;
-        let finder = Finder::new(&plan.objective, &plan.space)?;
+        recipe_of(&text, base)
+    }
+
+    fn recipe_of(text: &str, base: &Path) -> Result<Recipe> {
+        let plan = Plan::new(&Settings::parse(text)?, base, None)?;
+        let finder = Finder::new(&plan.objective, plan.names())?;
         Recipe::new(&plan, Path::new("/study"), &[&finder])
     }
 
     const TASK: Task<'static> =
-        Task { trial: 3, seed: 9, point: &[2.5, 0.0, 1.0, 0.0], folder: "3" };
+        Task { trial: 3, seed: 9, point: &[2.5, 0.0, 1.0, 0.0], folder: "3", worker: 5 };
 
     fn prepare(more: &str) -> Invocation {
         recipe(more, Path::new("/base")).unwrap().prepare(TASK).unwrap()
@@ -465,7 +488,8 @@ mod tests {
             prepare("command = ['a', '-x{x}', '{w}', '{w...}', '{w[1]}', '{m}', '{trial}:{seed}']");
         assert_eq!(run.arguments, ["a", "-x2.5", "0,1", "0", "1", "1", "a b", "3:9"]);
         assert_eq!(run.folder, Some(PathBuf::from("/base")));
-        assert_eq!((run.input, run.environment.len()), (None, 3));
+        assert_eq!((run.input, run.environment.len()), (None, 4));
+        assert_eq!(run.environment[3], ("RACECARS_WORKER".to_string(), "5".to_string()));
         assert_eq!(prepare("command = 'a {x} {w} {m}'").arguments, ["a", "2.5", "0,1", "a b"]);
     }
 
@@ -475,6 +499,31 @@ mod tests {
         assert_eq!(run.arguments, ["sh", "-c", "echo 2.5 0,1 'a b' | tail"]);
         let error = error("shell = true\ncommand = 'echo {x} {w} \"{m}\"'");
         assert!(error.contains("stands inside quotes"), "{error}");
+    }
+
+    #[test]
+    fn flags_appear_or_not_and_fixed_values_are_passed() {
+        let run = |more: &str, point: &[f64]| {
+            let text = format!("{more}\n[parameters]\nfast = 'bool'\nn = 7\nm = 'it'\nset = true");
+            let recipe = recipe_of(&text, Path::new("/base")).unwrap();
+            recipe.prepare(Task { point, ..TASK }).unwrap()
+        };
+        let command = "command = ['a', '{fast?--fast}', '{n}', '-o{fast?x}', '{set?--set}', '{m}']";
+        assert_eq!(run(command, &[1.0]).arguments, ["a", "--fast", "7", "-ox", "--set", "it"]);
+        assert_eq!(run(command, &[0.0]).arguments, ["a", "7", "-o", "--set", "it"]);
+        let shell = "shell = true\ncommand = 'a {fast?--fast --hard} {n} \"{m}\" {set?b}'";
+        assert_eq!(run(shell, &[1.0]).arguments[2], "a --fast --hard 7 \"it\" b");
+        assert_eq!(run(shell, &[0.0]).arguments[2], "a  7 \"it\" b");
+        let all = run("command = 'a'\nenv = ['*']\nstdin = true", &[0.0]);
+        assert!(all.environment.contains(&("RACECARS_n".to_string(), "7".to_string())));
+        assert_eq!(all.input.unwrap(), "{\"fast\":false,\"n\":7,\"m\":\"it\",\"set\":true}\n");
+        let error = |more: &str| {
+            let text = format!("{more}\n[parameters]\nx = '0:1'\nfast = 'bool'\nn = 7");
+            recipe_of(&text, Path::new("/base")).unwrap_err().to_string()
+        };
+        assert!(error("command = 'a {x} {fast}'").contains("parameter `n` does not reach"));
+        let quoted = "shell = true\ncommand = \"a {x} {n} {fast?-m 'a b'}\"";
+        assert!(error(quoted).contains("shell"), "{}", error(quoted));
     }
 
     #[test]

@@ -121,9 +121,9 @@ pub struct DryRun {
 
 impl Evaluator {
     pub(crate) fn new(plan: &Plan, study: &Path) -> Result<Evaluator> {
-        let objective = Finder::new(&plan.objective, &plan.space)?;
+        let objective = Finder::new(&plan.objective, plan.names())?;
         let constraints = (plan.constraints.iter())
-            .map(|constraint| Finder::new(constraint, &plan.space))
+            .map(|constraint| Finder::new(constraint, plan.names()))
             .collect::<Result<Vec<_>>>()?;
         let sources: Vec<&Finder> = std::iter::once(&objective).chain(&constraints).collect();
         let recipe = Recipe::new(plan, study, &sources)?;
@@ -153,7 +153,7 @@ impl Evaluator {
     }
 
     fn task<'a>(&self, trial: u64, point: &'a [f64]) -> Task<'a> {
-        Task { trial, seed: self.seed(trial, 0), point, folder: "" }
+        Task { trial, seed: self.seed(trial, 0), point, folder: "", worker: 0 }
     }
 
     /// The seed of a repetition of a trial: small enough for any program to take.
@@ -161,10 +161,11 @@ impl Evaluator {
         Random::stream(self.plan.seed, (trial << 20) + repetition).bits() >> 33
     }
 
-    /// Does a job. Of each repetition that is not the last, `each` learns when it ends.
+    /// Does a job as this worker. Of each repetition that is not the last, `each` learns when it ends.
     pub(crate) fn evaluate(
         &self,
         job: &Job,
+        worker: usize,
         mut each: impl FnMut(Part),
         stop: Stop<'_>,
     ) -> Result<Measurement, Halt> {
@@ -203,7 +204,8 @@ impl Evaluator {
                 0 => trial.to_string(),
                 other => format!("{trial}-{other}"),
             };
-            let task = Task { trial, seed: self.seed(trial, first + number), point, folder: &name };
+            let seed = self.seed(trial, first + number);
+            let task = Task { trial, seed, point, folder: &name, worker };
             let outcome = loop {
                 tries += 1;
                 let (finished, outcome) = self.run(task, stop)?;
@@ -233,7 +235,7 @@ impl Evaluator {
             enter(&outcome);
             if number + 1 < u64::from(repeat) {
                 let (attempts, at) = (tries, now());
-                each(Part { trial, number, outcome, attempts, seconds, worker: 0, at });
+                each(Part { trial, number, outcome, attempts, seconds, worker, at });
             }
         }
         let value = aggregated(&values, self.plan.aggregate);
@@ -253,7 +255,7 @@ impl Evaluator {
 
     /// One run with everything that there is to see of it.
     pub(crate) fn dry_run(&self, point: &[f64], stop: &AtomicBool) -> Result<DryRun> {
-        let task = Task { trial: 0, seed: self.seed(0, 0), point, folder: "check" };
+        let task = Task { trial: 0, seed: self.seed(0, 0), point, folder: "check", worker: 0 };
         let when = Stop { now: stop, finish: stop, deadline: None };
         let ran = self.room.run(|| when.is_due(), || self.attempt(task, stop));
         let (invocation, finished, outcome) = ran.map_err(|halt| match halt {

@@ -7,8 +7,7 @@ use crate::error::{Error, Result};
 use crate::outcome::{FailureKind, Outcome};
 use crate::process::{Captured, Finished};
 use crate::settings::value::serialized_as_text;
-use crate::text::{Text, Unknown};
-use racecars::Space;
+use crate::text::{Names, Text, Unknown};
 use regex_lite::Regex;
 use serde_json::Value;
 use std::fmt;
@@ -163,10 +162,10 @@ pub(crate) struct Finder {
 }
 
 impl Finder {
-    pub(crate) fn new(source: &Source, space: &Space) -> Result<Finder> {
+    pub(crate) fn new(source: &Source, names: Names<'_>) -> Result<Finder> {
         let file = match &source.0 {
             Kind::Text { place: Place::File(path), .. } => {
-                Some(Text::parse(path, space, Unknown::Refuse, &format!("the path `{path}`"))?)
+                Some(Text::parse(path, names, Unknown::Refuse, &format!("the path `{path}`"))?)
             }
             _ => None,
         };
@@ -280,7 +279,9 @@ fn end_of(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::point::NamedPoint;
     use crate::process::Ending;
+    use racecars::Space;
     use std::time::Duration;
 
     fn captured(text: &str) -> Captured {
@@ -297,7 +298,8 @@ mod tests {
             is_paused: false,
         };
         let file = |_: &Text| Ok(captured(r#"{"loss": 0.125}"#));
-        Finder::new(&source.parse().unwrap(), &space).unwrap().value(&finished, file)
+        let names = Names { space: &space, fixed: &NamedPoint::default() };
+        Finder::new(&source.parse().unwrap(), names).unwrap().value(&finished, file)
     }
 
     #[test]
@@ -378,7 +380,9 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         let space = Space::cube(1, 0.0, 1.0).unwrap();
-        let finder = |text: &str| Finder::new(&text.parse()?, &space);
+        let fixed = NamedPoint::default();
+        let names = Names { space: &space, fixed: &fixed };
+        let finder = |text: &str| Finder::new(&text.parse()?, names);
         let error = |text| finder(text).unwrap_err().to_string();
         assert!(error("study.toml").contains("there are last, time, json:PATH"));
         assert!(error("json:a..b").contains("not a JSON path"));

@@ -13,6 +13,7 @@ pub(crate) use lines::{End, Flaw, Lines};
 use crate::error::{Error, ErrorKind, Result};
 use crate::outcome::Outcome;
 use crate::plan::{Plan, Sync};
+use crate::point::NamedPoint;
 use racecars::{Point, StopReason};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -57,6 +58,8 @@ pub enum Event<'a> {
     Tell(Tell),
     /// A leading point was evaluated again.
     Repeat(Repeat),
+    /// The outcome of a point was told that was not proposed.
+    Known(KnownTold),
     /// A process resumed the study.
     Resume(Resume),
     /// A run ended.
@@ -152,6 +155,22 @@ pub struct Repeat {
     pub at: u64,
 }
 
+/// The outcome of a point was told that was not proposed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KnownTold {
+    /// The values by name.
+    pub params: NamedPoint,
+    /// Its outcome, in the user's sense.
+    pub outcome: Outcome,
+    /// In deterministic mode: how many outcomes the optimizer knew by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<u64>,
+    /// When, in milliseconds since 1970.
+    #[serde(default)]
+    pub at: u64,
+}
+
 /// A process resumed the study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -187,6 +206,7 @@ pub(crate) enum Entry<'a> {
     Part(&'a Part),
     Tell(&'a Tell),
     Repeat(&'a Repeat),
+    Known(&'a KnownTold),
     Resume(&'a Resume),
     Stop(&'a Stop),
 }

@@ -11,11 +11,13 @@
 
 use crate::error::{Error, Result};
 use crate::journal::{
-    self, Ask, End, Entry, Event, Journal, Lines, Part, Repeat, Resume, Stop, Tell,
+    self, Ask, End, Entry, Event, Journal, KnownTold, Lines, Part, Repeat, Resume, Stop, Tell,
 };
 use crate::lock::Lock;
 use crate::noise::Recommended;
+use crate::outcome::Outcome;
 use crate::plan::{Plan, now};
+use crate::point::NamedPoint;
 use crate::record::Record;
 use crate::search::{Search, Step};
 use racecars::{Portfolio, StopReason};
@@ -41,13 +43,16 @@ struct State {
     record: Record,
     /// The repetitions that have ended of trials that have not.
     parts: HashMap<u64, Vec<Part>>,
+    /// How many points are known that were not proposed.
+    known: usize,
 }
 
 impl State {
     /// The state of a study that has just begun.
     fn new(plan: &Plan) -> Result<State> {
         let (search, record, plan) = (Search::new(plan)?, Record::new(plan), plan.clone());
-        Ok(State { plan, search, record, parts: HashMap::new() })
+        let (parts, known) = (HashMap::new(), plan.known.len());
+        Ok(State { plan, search, record, parts, known })
     }
 
     /// Enters a line of the journal; `Err` says what is wrong with it.
@@ -60,6 +65,7 @@ impl State {
                 self.record.enter_repeat(&repeat);
                 Ok(())
             }
+            Event::Known(known) => self.enter_known(&known),
             // The plan so far: what a resuming process changed stays so.
             Event::Resume(Resume { budget, jobs, .. }) => {
                 self.plan.budget = self.plan.budget.max(budget.unwrap_or(0));
@@ -68,6 +74,11 @@ impl State {
             }
             Event::Stop(_) => Ok(()),
         }
+    }
+
+    fn enter_known(&mut self, known: &KnownTold) -> Result<()> {
+        self.known += 1;
+        self.search.replay_known(known)
     }
 
     /// Enters a repetition; they end one after the other.
@@ -184,7 +195,7 @@ impl JournaledSearch {
         self.state.record.recommended().or_else(|| self.state.search.recommended())
     }
 
-    /// The best point and value, if these were known before the study and no trial is better.
+    /// The best point and value, if these are known without an evaluation and no trial is better.
     pub(crate) fn best_known(&self) -> Option<(&[f64], f64)> {
         self.state.search.best_known()
     }
@@ -259,6 +270,23 @@ impl JournaledSearch {
         self.state.search.point(tell.trial)?;
         self.journal.append(&Entry::Tell(tell))?;
         self.state.tell(tell.clone())
+    }
+
+    /// Takes in the outcome of a point that was not proposed. The optimizer learns it at once.
+    pub(crate) fn known(&mut self, point: &NamedPoint, outcome: Outcome) -> Result<()> {
+        let search = &mut self.state.search;
+        let told = search.is_in_order().then(|| search.session().counts().evaluations);
+        let outcome = outcome.checked();
+        let params = point.without_fixed(&self.state.plan.fixed)?;
+        let params = params.of_space(&self.state.plan.space)?;
+        let known = KnownTold { params, outcome, told, at: now() };
+        self.journal.append(&Entry::Known(&known))?;
+        self.state.enter_known(&known)
+    }
+
+    /// How many points are known that were not proposed.
+    pub(crate) fn known_count(&self) -> usize {
+        self.state.known
     }
 
     /// Enters a fresh value of a leading point.

@@ -1,8 +1,11 @@
-//! Points that were evaluated before a study began: `{"params": {..}, "value": 1.5}`.
+//! Points that were evaluated before a study began: `{"params": {..}, "value": 1.5}`, or a row of a table.
+
+mod table;
 
 use crate::error::{Error, Result};
 use crate::outcome::value_and_violation;
 use crate::point::NamedPoint;
+use crate::text::Names;
 use racecars::{FailureKind, Outcome};
 use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
@@ -80,7 +83,7 @@ impl<'de> Deserialize<'de> for Known {
     }
 }
 
-/// Known points as they are given: a file with a line of JSON for each, or the JSON of one.
+/// Known points as they are given: a file, which is a table or has a line of JSON for each, or the JSON of one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum KnownPoints {
     /// The path of the file.
@@ -90,14 +93,18 @@ pub enum KnownPoints {
 }
 
 impl KnownPoints {
-    /// Reads them.
-    pub(crate) fn read(self) -> Result<Vec<Known>> {
+    /// Reads them; a table has columns of these names.
+    pub(crate) fn read(self, names: Names<'_>) -> Result<Vec<Known>> {
         let path = match self {
             KnownPoints::File(path) => path,
             KnownPoints::Point(known) => return Ok(vec![known]),
         };
         let text = std::fs::read_to_string(&path)
             .map_err(|error| Error::system("read the known points", &path, error))?;
+        if !text.trim_start().starts_with('{') {
+            return table::read(&text, names)
+                .map_err(|what| Error::setting(format!("known: {what}, in {}", path.display())));
+        }
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let read = |(i, line): (usize, &str)| {
             serde_json::from_str(line).map_err(|error| {
@@ -166,7 +173,9 @@ mod tests {
         );
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("points");
-        let read = || KnownPoints::File(path.clone()).read();
+        let space = racecars::Space::builder().real("x", 0.0, 9.0).build().unwrap();
+        let names = Names { space: &space, fixed: &NamedPoint::default() };
+        let read = || KnownPoints::File(path.clone()).read(names);
         assert!(read().unwrap_err().to_string().contains("cannot read the known points"));
         std::fs::write(&path, "{\"params\":{\"x\":1},\"value\":1}\n\n{}\n").unwrap();
         assert!(read().unwrap_err().to_string().contains("line 3 of"));

@@ -55,6 +55,7 @@ mod study;
 mod summary;
 mod text;
 pub mod trace;
+mod transfer;
 pub mod units;
 pub mod watch;
 

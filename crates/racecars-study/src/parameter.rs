@@ -1,8 +1,9 @@
 //! Parameters as people write them: `x=0:10`, `n=1..64`, `lr=1e-5:1e-1:log`, `mode=a,b,c`.
 
 use crate::error::{Error, Result};
+use crate::point::NamedPoint;
 use racecars::space::Entry;
-use racecars::{Domain, Scale, Space, Value};
+use racecars::{Domain, Scale, Space, Value, Values};
 use std::fmt;
 use std::str::FromStr;
 
@@ -20,6 +21,7 @@ use std::str::FromStr;
 /// | `size=small<medium<large` | one of these, in this order |
 /// | `flag=bool` | true or false |
 /// | `w[5]=-1:1` | an array of five |
+/// | `y=5`, `mode=fast` | always this value: it is passed to the program, and not searched |
 ///
 /// ```
 /// use racecars_study::Parameter;
@@ -27,9 +29,9 @@ use std::str::FromStr;
 /// let rate: Parameter = "lr=1e-5:1e-1:log".parse()?;
 /// assert_eq!(rate.name, "lr");
 /// assert_eq!(
-///     "lr=1e-5".parse::<Parameter>().unwrap_err().to_string(),
-///     "parameter `lr`: `1e-5` is none of low:high, low:high:log, low:high:step=s, low..high, a,b,c, \
-///      a<b<c, bool"
+///     "lr=1e-5-1".parse::<Parameter>().unwrap_err().to_string(),
+///     "parameter `lr`: `1e-5-1` is none of low:high, low:high:log, low:high:step=s, low..high, a,b,c, \
+///      a<b<c, bool, nor one number or word, which would be a fixed value"
 /// );
 /// # Ok::<(), racecars_study::Error>(())
 /// ```
@@ -44,14 +46,35 @@ pub struct Parameter {
 }
 
 /// Names that the command has for other things.
-pub(crate) const BUILT_IN: [&str; 4] = ["trial", "seed", "dir", "base"];
+pub(crate) const BUILT_IN: [&str; 5] = ["trial", "seed", "dir", "base", "worker"];
 
 impl Parameter {
     /// A parameter from its name, with `[count]` for an array, and its range.
     pub fn new(name: &str, range: &str) -> Result<Parameter> {
         let (name, count) = read_name(name.trim())?;
         let domain = read_domain(&name, range.trim())?;
-        Ok(Parameter { name, count, domain })
+        let parameter = Parameter { name, count, domain };
+        match (parameter.fixed(), count) {
+            (Some(value), Some(_)) => Err(Error::setting(format!(
+                "parameter `{}`: a fixed value such as {value} is for a single parameter, not for an array",
+                parameter.name
+            ))),
+            _ => Ok(parameter),
+        }
+    }
+
+    /// The value, if there is only one: such a parameter is not searched. It is a choice of one.
+    pub fn fixed(&self) -> Option<&Value> {
+        match &self.domain {
+            Domain::Categorical(values) => values.first().filter(|_| values.len() == 1),
+            _ => None,
+        }
+    }
+
+    /// A parameter that always has this value.
+    pub(crate) fn of_fixed(name: &str, value: &Value) -> Parameter {
+        let domain = Domain::Categorical(vec![value.clone()]);
+        Parameter { name: name.to_string(), count: None, domain }
     }
 
     /// The parameter that an entry of a space was made from.
@@ -101,8 +124,8 @@ impl FromStr for Parameter {
     }
 }
 
-/// The space of these parameters, checked.
-pub(crate) fn space(parameters: &[Parameter]) -> Result<Space> {
+/// The space of these parameters, checked, and those that are fixed.
+pub(crate) fn space(parameters: &[Parameter]) -> Result<(Space, NamedPoint)> {
     if parameters.is_empty() {
         return Err(Error::setting(
             "no parameters; give some with -p (x=0:10, n=1..64, lr=1e-5:1e-1:log, mode=a,b,c) or in \
@@ -110,13 +133,29 @@ pub(crate) fn space(parameters: &[Parameter]) -> Result<Space> {
         ));
     }
     let mut builder = Space::builder();
-    for Parameter { name, count, domain } in parameters {
-        builder = match count {
-            None => builder.coordinate(name, domain.clone()),
-            Some(count) => builder.array(name, *count, domain.clone()),
+    let mut fixed = Vec::new();
+    for parameter in parameters {
+        let Parameter { name, count, domain } = parameter;
+        builder = match (count, parameter.fixed()) {
+            (_, Some(value)) => {
+                if parameters.iter().filter(|other| other.name == *name).count() > 1 {
+                    return Err(Error::setting(format!("parameter `{name}` is given twice")));
+                }
+                fixed.push((name.clone(), Values::One(value.clone())));
+                builder
+            }
+            (None, None) => builder.coordinate(name, domain.clone()),
+            (Some(count), None) => builder.array(name, *count, domain.clone()),
         };
     }
-    builder.build().map_err(of_parameters)
+    let fixed = NamedPoint::new(fixed);
+    if fixed.values().len() == parameters.len() {
+        return Err(Error::setting(format!(
+            "there is nothing to search: all parameters are fixed ({fixed}); a range is written like x=0:10, \
+             n=1..64 or mode=a,b,c"
+        )));
+    }
+    Ok((builder.build().map_err(of_parameters)?, fixed))
 }
 
 /// The error of a space; the library speaks of coordinates.
@@ -202,9 +241,14 @@ fn read_domain(name: &str, range: &str) -> Result<Domain> {
     let second = parts.next();
     let numbers = (first.trim().parse::<f64>(), second.map(|text| text.trim().parse::<f64>()));
     let (Ok(low), Some(Ok(high))) = numbers else {
+        if second.is_none()
+            && let Some(value) = read_fixed(first)
+        {
+            return Ok(Domain::Categorical(vec![value]));
+        }
         return refuse(format!(
             "`{range}` is none of low:high, low:high:log, low:high:step=s, low..high, a,b,c, a<b<c, \
-             bool"
+             bool, nor one number or word, which would be a fixed value"
         ));
     };
     match parts.collect::<Vec<_>>()[..] {
@@ -236,6 +280,28 @@ fn read_integer_grid(name: &str, low: i64, high: i64, step: i64) -> Result<Domai
     }
 }
 
+/// A fixed value: a finite number, true, false, or a word or path. Anything else may be a mistyped range.
+fn read_fixed(text: &str) -> Option<Value> {
+    let text = text.trim();
+    if let Ok(truth) = text.parse::<bool>() {
+        return Some(Value::Boolean(truth));
+    }
+    let is_word = text.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '/'))
+        && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'));
+    match text.parse::<f64>() {
+        Ok(number) if !number.is_finite() => None,
+        // `5.0` is 5, and `007` a word, as among choices.
+        Ok(number)
+            if number.fract() == 0.0 && number.abs() < 1e15 && text.contains(['.', 'e', 'E']) =>
+        {
+            Some(Value::Integer(number as i64))
+        }
+        Ok(number) if text.contains(['.', 'e', 'E']) => Some(Value::Real(number)),
+        Ok(_) => Some(read_value(text)),
+        Err(_) => is_word.then(|| read_value(text)),
+    }
+}
+
 /// A choice: an integer or number if it reads as one and is written plainly, otherwise a word.
 pub(crate) fn read_value(text: &str) -> Value {
     let text = text.trim();
@@ -259,6 +325,10 @@ mod tests {
         text.parse::<Parameter>().unwrap().domain
     }
 
+    fn fixed(text: &str) -> Value {
+        text.parse::<Parameter>().unwrap().fixed().unwrap().clone()
+    }
+
     fn error(text: &str) -> String {
         let parameter = text.parse::<Parameter>();
         parameter.and_then(|parameter| space(&[parameter])).unwrap_err().to_string()
@@ -279,6 +349,13 @@ mod tests {
         assert_eq!(domain("k=0.5,007"), Domain::categorical([Value::Real(0.5), "007".into()]));
         assert_eq!(domain("s=small<large"), Domain::levels(["small", "large"]));
         assert_eq!(domain("flag=bool"), Domain::Boolean);
+        assert_eq!(fixed("y=5"), Value::Integer(5));
+        assert_eq!(fixed("y=2.50"), Value::Real(2.5));
+        assert_eq!(fixed("y=5.0"), Value::Integer(5));
+        assert_eq!(fixed("y=1e300"), Value::Real(1e300));
+        assert_eq!(fixed("y=007"), Value::from("007"));
+        assert_eq!(fixed("y=true"), Value::Boolean(true));
+        assert_eq!(fixed("data=/data/train.csv"), Value::from("/data/train.csv"));
         let array: Parameter = "w[5]=-1:1".parse().unwrap();
         assert_eq!((array.name.as_str(), array.count), ("w", Some(5)));
     }
@@ -295,6 +372,9 @@ mod tests {
             "size=small<medium<large",
             "flag=bool",
             "w[5]=-1:1",
+            "y=5",
+            "mode=fast",
+            "flag=true",
         ] {
             assert_eq!(text.parse::<Parameter>().unwrap().to_string(), text);
         }
@@ -318,6 +398,13 @@ mod tests {
         assert!(error("n=1..3,4").contains("numbers and ranges in one list"));
         assert!(error("m=a,a").contains("`m`: a is repeated"));
         assert!(error("x=0:inf").contains("not a finite number"));
+        for text in ["x=inf", "x=0-10", "x=1 2", "x=5%", "x=0;1"] {
+            assert!(error(text).contains("nor one number or word"), "{}", error(text));
+        }
+        assert!(error("x=5").contains("nothing to search: all parameters are fixed (x=5)"));
+        assert!(error("w[3]=5").contains("not for an array"));
+        let twice = ["x=0:1", "x=5"].map(|text| text.parse::<Parameter>().unwrap());
+        assert!(space(&twice).unwrap_err().to_string().contains("`x` is given twice"));
         assert!(space(&[]).unwrap_err().to_string().contains("no parameters"));
     }
 }

@@ -5,11 +5,14 @@ use crate::extract::Source;
 use crate::known::{Known, KnownPoints};
 use crate::outcome::Direction;
 use crate::parameter::{self, Parameter};
+use crate::point::NamedPoint;
 pub use crate::settings::Plan;
 use crate::settings::value::choices;
 use crate::settings::{Basis, Settings};
 use crate::shell::command_line;
-use racecars::{Budget, Space};
+use crate::text::Names;
+use crate::transfer;
+use racecars::{Budget, Space, Values};
 use serde::de::{Deserialize, Deserializer};
 use std::path::{Path, PathBuf};
 
@@ -66,42 +69,62 @@ impl Plan {
     /// The plan of these settings. What they leave open is as in `old`, the plan that the study has so
     /// far, or the default. `base` is the folder that commands are relative to.
     pub fn new(settings: &Settings, base: &Path, old: Option<&Plan>) -> Result<Plan> {
-        let space = match (&settings.parameters, old) {
-            (None, Some(old)) => old.space.clone(),
+        let parameters = match (&settings.parameters, old) {
+            (None, Some(old)) => (old.space.clone(), old.fixed.clone()),
             (given, _) => parameter::space(given.as_deref().unwrap_or_default())?,
         };
-        Plan::in_space(space, settings, base, old)
+        Plan::in_space(parameters, settings, base, old)
     }
 
-    /// The same in this space, which need not be one that parameters can be written for.
+    /// The same in this space and with these fixed parameters, which need not be such that can be written.
     pub(crate) fn in_space(
-        space: Space,
+        parameters: (Space, NamedPoint),
         settings: &Settings,
         base: &Path,
         old: Option<&Plan>,
     ) -> Result<Plan> {
         let mut settings = settings.clone();
-        let lookahead = settings.lookahead;
+        let (lookahead, tolerance) = (settings.lookahead, settings.patience_tolerance);
         let plan = match old {
-            None => Plan::resolve(settings, space, base.into(), now())?,
+            None => Plan::resolve(settings, parameters, base.into(), now())?,
             Some(old) => {
                 let base = if settings.command.is_some() { base } else { &old.base };
                 // Known points are read once, when the study begins.
-                settings.known = None;
+                (settings.known, settings.from, settings.assume) = (None, None, None);
                 let settings = settings.over(old.settings(true));
-                Plan::resolve(settings, space, base.into(), old.started)?
+                Plan::resolve(settings, parameters, base.into(), old.started)?
             }
         };
-        match lookahead {
-            Some(lookahead) if !plan.deterministic => Err(Error::setting(format!(
+        match (lookahead, tolerance) {
+            (Some(lookahead), _) if !plan.deterministic => Err(Error::setting(format!(
                 "lookahead is {lookahead}, which has an effect only with deterministic"
             ))),
+            (_, Some(tolerance)) if tolerance > 0.0 && plan.patience.is_none() => {
+                Err(Error::setting(format!(
+                    "patience-tolerance is {tolerance}, which has an effect only with patience"
+                )))
+            }
             _ => Ok(plan),
         }
     }
 
+    /// The parameters that placeholders can name.
+    pub(crate) fn names(&self) -> Names<'_> {
+        Names { space: &self.space, fixed: &self.fixed }
+    }
+
+    /// An encoded point by name, with the parameters that are fixed.
+    pub(crate) fn named(&self, point: &[f64]) -> NamedPoint {
+        NamedPoint::decode(&self.space, point).completed(&self.fixed)
+    }
+
     /// The plan of settings in which nothing is left open but what is to have its default.
-    fn resolve(mut settings: Settings, space: Space, base: PathBuf, started: u64) -> Result<Plan> {
+    fn resolve(
+        mut settings: Settings,
+        (space, fixed): (Space, NamedPoint),
+        base: PathBuf,
+        started: u64,
+    ) -> Result<Plan> {
         let (direction, objective) = match (settings.minimize.take(), settings.maximize.take()) {
             (Some(_), Some(_)) => {
                 return Err(Error::setting(
@@ -117,28 +140,75 @@ impl Plan {
             Some(budget) => budget.evaluations(dimension),
             None => Budget::PerDimension(20.0).evaluations(dimension).max(100),
         };
-        let mut known = Vec::new();
+        let (mut known, mut notes) = (Vec::new(), Vec::new());
+        let names = Names { space: &space, fixed: &fixed };
         for points in settings.known.take().unwrap_or_default() {
-            for Known { point, outcome } in points.read()? {
-                let point = point.of_space(&space).map_err(|error| of_setting("known", error))?;
-                known.push(Known { point, outcome });
+            for Known { point, outcome } in points.read(names)? {
+                let point = point.without_fixed(&fixed).and_then(|point| point.of_space(&space));
+                known.push(Known {
+                    point: point.map_err(|error| of_setting("known", error))?,
+                    outcome,
+                });
             }
+        }
+        let (from, assume) = (settings.from.take(), settings.assume.take());
+        if let (None, Some([first, ..])) = (&from, assume.as_deref()) {
+            return Err(Error::setting(format!(
+                "assume is {first}, which has an effect only with from"
+            )));
+        }
+        let assume = assume.unwrap_or_default().into_iter();
+        let assume = assume.fold(NamedPoint::default(), |all, point| all.completed(&point));
+        for study in from.unwrap_or_default() {
+            let taken = transfer::take_over(&study, names, &assume, &objective)
+                .map_err(|error| of_setting("from", error))?;
+            known.extend(taken.known);
+            notes.push(taken.note);
         }
         let (algorithm, version) = (settings.configured()?, VERSION);
         algorithm.takes(&space)?;
-        let basis =
-            Basis { version, space, algorithm, budget, direction, objective, known, base, started };
+        let basis = Basis {
+            version,
+            space,
+            algorithm,
+            budget,
+            direction,
+            objective,
+            fixed,
+            known,
+            base,
+            started,
+            notes,
+        };
         let mut plan = Plan::complete(basis, settings)?;
-        for point in &mut plan.start {
-            *point = point.of_space(&plan.space).map_err(|error| of_setting("start", error))?;
-        }
+        plan.complete_starts().map_err(|error| of_setting("start", error))?;
         Ok(plan)
+    }
+
+    /// Fills in what start points leave out: as in the best known point, or without one in the middle of
+    /// the ranges.
+    fn complete_starts(&mut self) -> Result<()> {
+        let rank = |known: &Known| known.outcome.rank_in(self.direction);
+        let usual = match self.known.iter().min_by_key(|known| rank(known)) {
+            Some(best) if !best.outcome.is_failure() => best.point.clone(),
+            _ => NamedPoint::decode(&self.space, &middle(&self.space)),
+        };
+        for point in &mut self.start {
+            let given = point.without_fixed(&self.fixed)?;
+            *point = given.completed(&usual).of_space(&self.space)?;
+        }
+        Ok(())
     }
 
     /// The settings that give this plan: all, or those that are needed to give it.
     fn settings(&self, all: bool) -> Settings {
         let mut settings = self.rows(all);
-        settings.parameters = Some(self.space.entries().iter().map(Parameter::of).collect());
+        let fixed = self.fixed.values().iter().filter_map(|(name, values)| match values {
+            Values::One(value) => Some(Parameter::of_fixed(name, value)),
+            Values::Many(_) => None,
+        });
+        let searched = self.space.entries().iter().map(Parameter::of);
+        settings.parameters = Some(searched.chain(fixed).collect());
         settings.budget = Some(Budget::Evaluations(self.budget));
         settings.algorithm = Some(self.algorithm.clone());
         settings.gather();
@@ -191,6 +261,13 @@ impl Plan {
             let difference = parameters_differ(&self.space, &old.space);
             return Err(Error::setting(format!("{difference} in the study in {folder}. {ADVICE}")));
         }
+        if self.fixed != old.fixed {
+            let (ours, theirs) = (&self.fixed, &old.fixed);
+            return Err(Error::setting(format!(
+                "the fixed parameters are {ours}, but the study in {folder} was begun with {theirs}. \
+                 {ADVICE}"
+            )));
+        }
         let goal = |plan: &Plan| match plan.direction {
             Direction::Minimize => format!("to minimize {}", plan.objective),
             Direction::Maximize => format!("to maximize {}", plan.objective),
@@ -230,6 +307,8 @@ impl<'de> Deserialize<'de> for Plan {
             #[serde(default)]
             objective: Option<String>,
             #[serde(default)]
+            fixed: NamedPoint,
+            #[serde(default)]
             base: PathBuf,
             #[serde(default)]
             started: u64,
@@ -245,7 +324,8 @@ impl<'de> Deserialize<'de> for Plan {
             Direction::Minimize => settings.minimize = objective,
             Direction::Maximize => settings.maximize = Some(objective.unwrap_or_default()),
         }
-        let plan = Plan::resolve(settings, written.space, written.base, written.started);
+        let parameters = (written.space, written.fixed);
+        let plan = Plan::resolve(settings, parameters, written.base, written.started);
         Ok(Plan { version: written.version, ..plan.map_err(refuse)? })
     }
 }
@@ -268,6 +348,11 @@ fn of_setting(name: &str, error: Error) -> Error {
 
 const ADVICE: &str =
     "Give the same, choose another folder with --study, or begin afresh with --restart";
+
+/// The point in the middle of all ranges; of choices without an order the first, and of flags false.
+fn middle(space: &Space) -> Vec<f64> {
+    (0..space.dimension()).map(|i| space.axis(i).middle()).collect()
+}
 
 /// The first difference of two spaces, in words.
 fn parameters_differ(ours: &Space, theirs: &Space) -> String {
@@ -390,6 +475,52 @@ mod tests {
     }
 
     #[test]
+    fn start_points_are_completed_from_the_best_known_point_or_the_middle() {
+        let space =
+            "[parameters]\nx = '0:10'\nn = '1..9'\nk = '1..100:log'\nm = 'a,b'\nf = 'bool'\ny = 5";
+        let starts = |more: &str| {
+            let settings = Settings::parse(&format!("{more}\n{space}")).unwrap();
+            let plan = Plan::new(&settings, Path::new("/base"), None)?;
+            // A resumed study has the same.
+            let again = Plan::new(&settings, Path::new("/base"), Some(&plan)).unwrap();
+            assert_eq!(again.start, plan.start);
+            Ok(plan.start.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        let error =
+            |more: &str| starts(more).map_err(|error: Error| error.to_string()).unwrap_err();
+        assert_eq!(
+            starts("start = ['x=1', 'y=5,m=b']").unwrap(),
+            ["x=1,n=5,k=10,m=a,f=false", "x=5,n=5,k=10,m=b,f=false"]
+        );
+        let known = "known = [{params = {x = 1, n = 2, k = 3, m = 'b', f = true}, value = 3},
+                              {params = {x = 2, n = 3, k = 4, m = 'a', f = true, y = 5}, value = 4}]";
+        let minimized = starts(&format!("start = [{{n = 9}}]\n{known}")).unwrap();
+        assert_eq!(minimized, ["x=1,n=9,k=3,m=b,f=true"]);
+        let maximized =
+            starts(&format!("maximize = 'last'\nstart = [{{n = 9}}]\n{known}")).unwrap();
+        assert_eq!(maximized, ["x=2,n=9,k=4,m=a,f=true"]);
+        assert!(error("start = ['y=6']").contains("parameter `y` is fixed at 5"));
+    }
+
+    #[test]
+    fn fixed_parameters_are_part_of_what_makes_it_the_same_study() {
+        let of = |y: &str| Settings::parse(&format!("[parameters]\nx = '0:1'\ny = {y}\nm = 'it'"));
+        let old = Plan::new(&of("5").unwrap(), Path::new("/base"), None).unwrap();
+        assert_eq!((old.space.dimension(), old.fixed.to_string()), (1, "y=5,m=it".to_string()));
+        let text = serde_json::to_string(&old).unwrap();
+        assert!(text.contains(r#""fixed":{"y":5,"m":"it"}"#), "{text}");
+        assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), old);
+        let new = Plan::new(&of("6").unwrap(), Path::new("/base"), Some(&old)).unwrap();
+        let error = new.check_continues(&old, Path::new("s")).unwrap_err().to_string();
+        assert!(
+            error.starts_with("the fixed parameters are y=6,m=it, but the study in s"),
+            "{error}"
+        );
+        let same = Plan::new(&Settings::default(), Path::new("/base"), Some(&old)).unwrap();
+        assert_eq!(same, old);
+    }
+
+    #[test]
     fn another_study_is_refused_and_a_longer_one_is_not() {
         let old = plan("budget = 100\nseed = 7").unwrap();
         let go_on = |more: &str| {
@@ -420,7 +551,15 @@ mod tests {
         assert!(error("deterministic = true\nlookahead = 0").contains("lookahead is 0"));
         assert!(error("lookahead = 8").contains("only with deterministic"));
         assert!(error("algorithm = 'zo-adam'").contains("`n` is discrete"));
-        assert_eq!(error("start = ['x=1']"), "start: `x=1`: parameter `n` is missing");
+        assert!(error("start = ['y=1']").starts_with("start: `y=1,x=5,n=5`: `y` is no parameter;"));
+        assert!(
+            error("assume = ['x=1']").contains("assume is x=1, which has an effect only with from")
+        );
+        assert!(error("patience-tolerance = 0.5").contains("only with patience"));
+        assert_eq!(
+            error("patience = 3\npatience-tolerance = -1"),
+            "patience-tolerance is -1; at least 0 is needed"
+        );
         assert!(error("known = 'none'").contains("cannot read the known points none"));
         assert_eq!(
             Plan::new(&Settings::default(), Path::new(""), None).unwrap_err().to_string()[..13],

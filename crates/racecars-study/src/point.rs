@@ -20,12 +20,51 @@ use std::str::FromStr;
 /// assert_eq!(r#"{"x": 1, "mode": "a", "w": [1, 2]}"#.parse(), Ok(point));
 /// # Ok::<(), racecars_study::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct NamedPoint {
     values: Vec<(String, Values)>,
 }
 
 impl NamedPoint {
+    pub(crate) fn new(values: Vec<(String, Values)>) -> NamedPoint {
+        NamedPoint { values }
+    }
+
+    /// Whether it has no values at all.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The values under this name.
+    pub(crate) fn get(&self, name: &str) -> Option<&Values> {
+        self.values.iter().find(|(other, _)| other == name).map(|(_, values)| values)
+    }
+
+    /// This point, and what it lacks as `other` has it.
+    pub(crate) fn completed(mut self, other: &NamedPoint) -> NamedPoint {
+        let missing = other.values.iter().filter(|(name, _)| self.get(name).is_none());
+        let missing: Vec<_> = missing.cloned().collect();
+        self.values.extend(missing);
+        self
+    }
+
+    /// This point without the parameters that are fixed; an error if one of them has another value.
+    pub(crate) fn without_fixed(&self, fixed: &NamedPoint) -> Result<NamedPoint> {
+        let mut values = Vec::with_capacity(self.values.len());
+        for (name, value) in &self.values {
+            match fixed.get(name) {
+                None => values.push((name.clone(), value.clone())),
+                Some(ours) if plain(ours) == plain(value) || is_same_number(ours, value) => {}
+                Some(ours) => {
+                    return Err(Error::setting(format!(
+                        "`{self}`: parameter `{name}` is fixed at {ours}"
+                    )));
+                }
+            }
+        }
+        Ok(NamedPoint { values })
+    }
+
     /// Names and values, in the order of the space once it is [of one](NamedPoint::of_space).
     pub fn values(&self) -> &[(String, Values)] {
         &self.values
@@ -79,6 +118,15 @@ impl NamedPoint {
         }
         Ok(NamedPoint { values })
     }
+}
+
+/// Whether both are one number, written differently: 5 and 5.0.
+fn is_same_number(a: &Values, b: &Values) -> bool {
+    let number = |values: &Values| match values {
+        Values::One(value) => value.as_real().or_else(|| plain(values).parse().ok()),
+        Values::Many(_) => None,
+    };
+    number(a).is_some_and(|a| number(b) == Some(a))
 }
 
 /// A value as the coordinate with this index has it.

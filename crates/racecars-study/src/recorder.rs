@@ -11,6 +11,7 @@ use crate::journaled::JournaledSearch;
 use crate::lock::Lock;
 use crate::outcome::Outcome;
 use crate::plan::{Plan, now};
+use crate::point::NamedPoint;
 use crate::settings::Settings;
 use crate::study::{MOMENT, enter};
 use crate::trace::{self, Reader, not_begun};
@@ -86,7 +87,7 @@ impl Recorder {
                     .budget
                     .filter(|budget| budget.evaluations(old.space.dimension()) > old.budget);
             }
-            Plan::in_space(space.clone(), &settings, &base, old)
+            Plan::in_space((space.clone(), NamedPoint::default()), &settings, &base, old)
         })?;
         let is_resumed = search.is_resumed();
         let (search, plan, journal, _lock) = search.into_parts();

@@ -154,10 +154,10 @@ fn work(
     stop: Stop<'_>,
 ) {
     while let Some(job) = jobs.pop() {
-        let each = |part| news.push(News::Part(Part { worker, ..part }));
+        let each = |part| news.push(News::Part(part));
         let result = match stop.finish.load(Ordering::Acquire) {
             true => Err(Halt::Stopped),
-            false => evaluator.evaluate(&job, each, stop),
+            false => evaluator.evaluate(&job, worker, each, stop),
         };
         news.push(News::Done(Done { job, worker, result }));
     }

@@ -4,6 +4,7 @@
 //! and the tells.
 
 use crate::error::{Error, Result};
+use crate::journal::KnownTold;
 use crate::noise::Recommended;
 use crate::plan::Plan;
 use racecars::{Best, Next, Order, Outcome, Session, StopReason, StopRules, Trial};
@@ -37,6 +38,10 @@ impl Search {
         let budget = rules(plan).planned(plan.start.len());
         let optimizer = plan.algorithm.optimizer(space, budget, plan.seed)?;
         let mut session = Session::new(optimizer, plan.direction);
+        // What counts as an improvement is noted all along, also in a replay.
+        let mut tolerance = StopRules::default();
+        tolerance.patience_tolerance = plan.patience_tolerance;
+        session.set_rules(tolerance)?;
         if plan.deterministic {
             session.set_order(Order::InOrder { lookahead: plan.lookahead })?;
         }
@@ -100,6 +105,13 @@ impl Search {
         Ok(self.out[&number].point())
     }
 
+    /// Tells the optimizer of a point that was not proposed.
+    pub(crate) fn replay_known(&mut self, known: &KnownTold) -> Result<()> {
+        let point = known.params.encode(self.session.space())?;
+        self.session.replay_tells(known.told)?;
+        Ok(self.session.known(point, known.outcome.clone())?)
+    }
+
     fn issue(&mut self, trial: Trial) -> u64 {
         let number = trial.number();
         self.out.insert(number, trial);
@@ -134,7 +146,7 @@ impl Search {
         Ok(self.session.settle()?)
     }
 
-    /// The best point and value, if these were known before the study and no trial is better.
+    /// The best point and value, if these are known without an evaluation and no trial is better.
     pub(crate) fn best_known(&self) -> Option<(&[f64], f64)> {
         if self.session.best_trial().is_some() {
             return None;
@@ -156,6 +168,6 @@ impl Search {
 fn rules(plan: &Plan) -> StopRules {
     let mut rules = StopRules::default();
     (rules.evaluations, rules.target) = (plan.limit(), plan.target);
-    rules.patience = plan.patience;
+    (rules.patience, rules.patience_tolerance) = (plan.patience, plan.patience_tolerance);
     rules
 }

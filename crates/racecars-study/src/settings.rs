@@ -45,16 +45,23 @@ settings! {
         direction: Direction,
         /// Where the value is found.
         objective: Source,
+        /// Parameters that are not searched: the same in every evaluation.
+        #[serde(skip_serializing_if = "NamedPoint::is_empty")]
+        fixed: NamedPoint,
         /// Points whose outcomes were known when the study began.
         known: Vec<Known>,
         /// The folder that commands and templates are relative to.
         base: PathBuf,
         /// When the study began, in milliseconds since 1970.
         started: u64,
+        /// What the user should know of how the plan came about; not in the journal.
+        #[serde(skip)]
+        notes: Vec<String>,
     }
 
     /// A parameter: x=0:10, k=1..64, lr=1e-5:1e-1:log, k=1..64:log, x=0:1:step=0.1, mode=a,b,c,
-    /// `size=small<medium<large`, flag=bool; an array of five: `w[5]=-1:1`.
+    /// `size=small<medium<large`, flag=bool; an array of five: `w[5]=-1:1`; always the same, and not searched:
+    /// y=5.
     parameters: Vec<Parameter>; row("NAME=RANGE").flag("parameter").short('p');
     /// Number of evaluations, or of evaluations per parameter.
     budget: Budget; row("T|30n").default("20n, at least 100").changes();
@@ -116,16 +123,30 @@ settings! {
     /// of 1 cost a factor of 8 to 500 in the final value with some hundred evaluations (docs/parallel.md).
     lookahead: u64 = if deterministic { Workers::LOOKAHEAD as u64 } else { 0 },
         !deterministic || lookahead > 0 => "at least 1"; row("L").default("2");
-    /// A point that is evaluated first: `x=1,mode=a,w=[1,2,3]`; may be given several times.
+    /// A point that is evaluated first: `x=1,mode=a,w=[1,2,3]`; may be given several times. Parameters that
+    /// it leaves out are as in the best known point (--known, --from), or without one in the middle of their
+    /// ranges, and the first of choices.
     start: Vec<NamedPoint> = Vec::new(); row("POINT");
-    /// A file of points whose values are known when the study begins, with a line of JSON for each:
-    /// {"params": {"x": 1}, "value": 2.5}, or "infeasible": 0.5 (the violation), or "failed": "why".
-    /// Also the JSON itself. May be given several times.
+    /// A file of points whose values are known when the study begins. A table of comma-separated values: a
+    /// column for each parameter, and `value`; `racecars export --to csv` writes such. Or a line of JSON for
+    /// each point: {"params": {"x": 1}, "value": 2.5}, or "infeasible": 0.5 (the violation), or "failed":
+    /// "why". Also the JSON itself. May be given several times.
     known: Vec<KnownPoints>; row("FILE");
+    /// Another study, whose trials are taken over as known points when this one begins: a study's folder, or
+    /// a journal. Trials outside of the ranges here, and those that failed, are left out; parameters that
+    /// this study does not have are ignored. May be given several times.
+    from: Vec<PathBuf>; row("STUDY");
+    /// With --from: the value that a parameter had there which the other study does not have, such as
+    /// lr=0.1. May be given several times.
+    assume: Vec<NamedPoint>; row("NAME=VALUE");
     /// Stop when the best value is at least as good as this.
     target: Option<f64> = None; row("V").changes();
     /// Stop when the best value has not improved for this many evaluations.
     patience: Option<u64> = None, patience != Some(0) => "at least 1"; row("K").changes();
+    /// With --patience: an improvement counts only once the best value is better by this than when it last
+    /// counted.
+    patience_tolerance: f64 = 0.0, (0.0..).contains(&patience_tolerance) => "at least 0";
+        row("D").flag("patience-tolerance").changes();
     /// Start no more evaluations after this time: 8h, 30m.
     time_limit: Option<Time> = None; row("TIME").flag("time-limit").changes();
     /// When the journal is forced to disk: every 100 ms, or after each line.
@@ -135,8 +156,10 @@ settings! {
     /// The study's folder.
     study: PathBuf; row("DIR").default("racecars-study, beside the study file if there is one").changes();
     /// The program and its arguments, with {name} for parameters. {trial}, {seed}, {dir} (a folder of the
-    /// evaluation's own) and {base} (the folder of the study file) are built in; {w...} spreads an array
-    /// over arguments, `{w[0]}` is one of its values, and {{x}} is {x} itself.
+    /// evaluation's own), {base} (the folder of the study file) and {worker} (0 to jobs - 1; no two
+    /// evaluations under way have the same) are built in; {w...} spreads an array over arguments, `{w[0]}` is
+    /// one of its values, {flag?--fast} is --fast where flag is true and left out where it is false, and
+    /// {{x}} is {x} itself.
     command: Vec<String> = Vec::new(); row("COMMAND").command();
 }
 
@@ -382,7 +405,7 @@ mod tests {
         assert!(error("jobs = -1").contains("jobs: `-1` is not a whole number"));
         assert!(error("jobs = [1, 2]").contains("jobs: it takes one value, not 2"));
         assert!(error("shell = 'yes'").contains("shell: `yes` is not true or false"));
-        assert!(error("[parameters]\nx = 5").contains("parameter `x`: `5` is none of"));
+        assert!(error("[parameters]\nx = '5 %'").contains("parameter `x`: `5 %` is none of"));
         assert!(error("sync = 'never'").contains("`never` is not one of periodic, always"));
         assert!(error("noise = 'maybe'").contains("`maybe` is not detect, yes or no"));
         assert!(error("algorithm = 'magic'").contains("`magic` is not one of auto"));

@@ -41,6 +41,12 @@ pub(crate) fn check(script: &Text, is_plain: impl Fn(&Slot) -> bool) -> Result<(
             }
             Piece::Slot(_) if reader.last == '$' => Some("after a `$`".to_string()),
             Piece::Slot(slot) if is_plain(slot) => None,
+            Piece::Slot(Slot::Flag(_, text)) => {
+                return Err(Error::setting(format!(
+                    "the flag's text `{text}` in the shell's command may only have blanks, letters, digits and \
+                     _ - + = . , : / @ %"
+                )));
+            }
             Piece::Slot(_) => reader.place(),
         };
         if let Some(place) = place {
@@ -158,8 +164,10 @@ mod tests {
     #[test]
     fn values_stand_where_words_are_expected() {
         let space = Space::builder().categorical("m", ["a b"]).integer("n", 1, 2).build().unwrap();
+        let fixed = crate::point::NamedPoint::default();
+        let names = crate::text::Names { space: &space, fixed: &fixed };
         let check = |script: &str| {
-            let text = Text::parse(script, &space, Unknown::Refuse, "the command").unwrap();
+            let text = Text::parse(script, names, Unknown::Refuse, "the command").unwrap();
             check(&text, |slot| *slot == Slot::Parameter(1)).map_err(|error| error.to_string())
         };
         for script in [

@@ -57,6 +57,8 @@ pub struct Asked {
 pub struct Told {
     /// The trial.
     pub trial: Option<u64>,
+    /// Instead of a trial: the parameters of a point that was not asked for.
+    pub params: Option<NamedPoint>,
     /// The value, if there is one.
     pub value: Option<f64>,
     /// By how much constraints are violated; 0 is feasible.
@@ -156,6 +158,11 @@ impl Study {
         self.search.record().counts
     }
 
+    /// The number of points that are known without having been asked for.
+    pub fn known(&self) -> usize {
+        self.search.known_count()
+    }
+
     /// The best trial so far.
     pub fn best(&self) -> Option<&BestTrial> {
         self.search.record().best.as_ref()
@@ -196,7 +203,7 @@ impl Study {
                 "the best is {} in trial {}, at {}",
                 best.outcome,
                 best.trial,
-                NamedPoint::decode(&self.plan().space, &best.point)
+                self.plan().named(&best.point)
             ),
             None => "none gave a value".to_string(),
         };
@@ -247,7 +254,7 @@ impl Study {
 
     /// The values by name.
     fn params(&self, point: &[f64]) -> serde_json::Value {
-        serde_json::to_value(self.plan().space.view(point)).unwrap_or_default()
+        serde_json::to_value(self.plan().named(point)).unwrap_or_default()
     }
 
     /// The study's command with the values of a trial, if it has one.
@@ -278,11 +285,26 @@ impl Study {
         Some(Asked { trial, params, seed, command })
     }
 
-    /// Tells the outcome of a point.
+    /// Tells the outcome of a trial, or of a point that was not asked for: it counts as known, not as an
+    /// evaluation.
     pub fn tell(&mut self, told: &Told) -> Result<()> {
-        let trial = told.trial.ok_or_else(|| Error::setting("`trial` is missing"))?;
+        let name = match (told.trial, &told.params) {
+            (Some(trial), None) => format!("trial {trial}"),
+            (None, Some(params)) => format!("the point {params}"),
+            (Some(trial), Some(_)) => {
+                return Err(Error::setting(format!(
+                    "trial {trial}: `params` are given, too; tell the outcome of a trial or of a point that \
+                     was not asked for"
+                )));
+            }
+            (None, None) => return Err(Error::setting("`trial` is missing, or `params`")),
+        };
         let outcome = known::outcome(told.value, told.infeasible, told.failed.as_deref())
-            .map_err(|what| Error::setting(format!("trial {trial}: {what}")))?;
+            .map_err(|what| Error::setting(format!("{name}: {what}")))?;
+        let trial = match (told.trial, &told.params) {
+            (None, Some(params)) => return self.search.known(params, outcome),
+            (trial, _) => trial.unwrap_or_default(),
+        };
         self.search.tell(&Tell {
             trial,
             outcome,

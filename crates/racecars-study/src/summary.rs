@@ -38,7 +38,7 @@ pub struct Summary {
     /// The trial that is best by fresh values, where leading points were evaluated again; its value is
     /// what these come to.
     pub recommended: Option<Chosen>,
-    /// The best of the points that were known before the study, if no trial is better.
+    /// The best of the points that are known without an evaluation here, if no trial is better.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best_known: Option<BestKnown>,
     /// What each member of a portfolio did, and why, where the algorithm is one.
@@ -46,7 +46,7 @@ pub struct Summary {
     pub portfolio: Option<Portfolio>,
 }
 
-/// A point that was known before the study, and is better than all its trials.
+/// A point that is known without an evaluation here, and is better than all trials.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BestKnown {
     /// Its value.

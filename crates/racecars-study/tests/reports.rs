@@ -258,3 +258,126 @@ fn fresh_values_of_leading_points_give_a_recommendation() {
     assert_eq!(found["recommended"]["evaluations"], 3);
     assert!(found["recommended"]["command"].as_str().unwrap().contains("echo"));
 }
+
+/// 32-bit numbers from base64, least byte first.
+fn numbers(text: &Value) -> Vec<u32> {
+    const DIGITS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digits: Vec<u32> = (text.as_str().unwrap().trim_end_matches('=').chars())
+        .map(|digit| DIGITS.find(digit).unwrap() as u32)
+        .collect();
+    let bits: Vec<u32> =
+        digits.iter().flat_map(|digit| (0..6).rev().map(move |i| digit >> i & 1)).collect();
+    let bytes: Vec<u8> = bits
+        .chunks_exact(8)
+        .map(|byte| byte.iter().fold(0, |sum, bit| 2 * sum + *bit as u8))
+        .collect();
+    bytes.chunks_exact(4).map(|four| u32::from_le_bytes(four.try_into().unwrap())).collect()
+}
+
+#[test]
+fn the_table_has_every_trial_or_the_best_and_an_even_choice() {
+    let space =
+        || Space::builder().real("x", -4.0, 4.0).categorical("m", ["a", "b"]).build().unwrap();
+    let program: Program<'_> = &|trial, p| match trial % 10 {
+        3 => (json!({"failed": "exit", "detail": "exit code 3"}), None),
+        4 => (json!({"infeasible": 0.5}), None),
+        _ => (json!({"value": (p[0] - 1.0).powi(2) + 3.0}), None),
+    };
+    let found = made_up(&Study::new(space(), 300), program);
+    let table = &found["table"];
+    assert_eq!((&table["rows"], &table["parameters"]), (&300.into(), &2.into()));
+    let (trials, places) = (numbers(&table["trial"]), numbers(&table["places"]));
+    let floats = |name: &str| -> Vec<f32> {
+        numbers(&table[name]).into_iter().map(f32::from_bits).collect()
+    };
+    let (values, violations) = (floats("value"), floats("violation"));
+    assert_eq!((trials.len(), places.len()), (300, 600));
+    let index =
+        found["parameters"].as_array().unwrap().iter().position(|p| p["name"] == "x").unwrap();
+    for (row, trial) in trials.iter().enumerate() {
+        let x = f64::from(f32::from_bits(places[index * 300 + row])) * 8.0 - 4.0;
+        match trial % 10 {
+            3 => assert!(values[row].is_nan()),
+            4 => assert!(values[row].is_nan() && violations[row] == 0.5),
+            _ => assert!((f64::from(values[row]) - (x - 1.0).powi(2) - 3.0).abs() < 1e-4),
+        }
+    }
+    // The best is no distance away, and the other distances are exact where values are nearly equal.
+    let sample = &found["sample"];
+    let gaps = sample["gap"].as_array().unwrap();
+    assert!(gaps.iter().flatten_numbers().all(|gap| gap >= 0.0));
+    assert_eq!(gaps.iter().flatten_numbers().reduce(f64::min), Some(0.0));
+    assert_eq!(found["improvements"].as_array().unwrap().last().unwrap()[3], 0.0);
+    assert_eq!(
+        (&found["study"]["objective"], &found["study"]["repeat"]),
+        (&"last".into(), &1.into())
+    );
+
+    let mut long = Study::new(space(), 60_000);
+    long.algorithm = "random";
+    let found = made_up(&long, program);
+    let rows = found["table"]["rows"].as_u64().unwrap();
+    assert!((20_000..60_000).contains(&rows), "{rows}");
+    let trials = numbers(&found["table"]["trial"]);
+    assert!(trials.contains(&(found["best"]["trial"].as_u64().unwrap() as u32)));
+    assert!(found.to_string().len() < 1_700_000, "{}", found.to_string().len());
+}
+
+trait Numbers {
+    fn flatten_numbers(self) -> impl Iterator<Item = f64>;
+}
+
+impl<'a, I: Iterator<Item = &'a Value>> Numbers for I {
+    fn flatten_numbers(self) -> impl Iterator<Item = f64> {
+        self.filter_map(Value::as_f64)
+    }
+}
+
+#[test]
+fn failures_are_listed_with_what_they_go_with_and_chance_is_not() {
+    let space = || {
+        let space = Space::builder().real("x", 0.0, 1.0).categorical("m", ["a", "b", "c"]);
+        space.integer("idle", 1, 9).build().unwrap()
+    };
+    let mut study = Study::new(space(), 500);
+    study.algorithm = "random";
+    let exit = || (json!({"failed": "exit", "detail": "exit code 3"}), None);
+    let found = made_up(&study, &|_, p| match p {
+        [x, m, _] if *m == 2.0 || *x > 0.8 => exit(),
+        _ => (json!({"value": p[0]}), None),
+    });
+    let listed = found["failures"]["associations"].as_array().unwrap();
+    let names: Vec<&str> = listed.iter().map(|part| part["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["m", "x"]);
+    assert_eq!(listed[0]["part"], "= c");
+    assert_eq!(listed[0]["failed"], listed[0]["count"]);
+    let part = listed[1]["part"].as_str().unwrap();
+    assert!(part.starts_with("above 0.79") || part.starts_with("above 0.8"), "{part}");
+    let counts = ["count", "count_elsewhere"].map(|key| listed[1][key].as_u64().unwrap());
+    assert_eq!(counts.iter().sum::<u64>(), 500);
+    let chance = made_up(&study, &|trial, p| match trial % 7 {
+        0 => exit(),
+        _ => (json!({"value": p[0]}), None),
+    });
+    assert_eq!(chance["failures"]["associations"], json!([]));
+}
+
+#[test]
+fn known_points_are_counted_and_named_if_they_are_better() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = |value: &str| {
+        format!(
+            "command = ['echo', '{{x}}', '{{y}}', '{{x}}']\nbudget = 5\njobs = 1\nknown = [{{params = {{x = 1, y = \
+             7}}, value = {value}}}]\n[parameters]\nx = '1:2'\ny = 7"
+        )
+    };
+    real(&folder.path().join("a"), &settings("-3"));
+    real(&folder.path().join("b"), &settings("30"));
+    let known = |name: &str| data(&folder.path().join(name))["known"].clone();
+    let better = json!({"value": -3.0, "point": "x=1"});
+    assert_eq!(known("a"), json!({"count": 1, "better": better}));
+    assert_eq!(known("b"), json!({"count": 1, "better": null}));
+    let best = data(&folder.path().join("a"))["best"].clone();
+    assert_eq!(best["assignments"][1], json!(["y", "7", null]));
+    assert_eq!(best["point"]["y"], 7);
+}

@@ -243,7 +243,7 @@ fn known_points_are_no_evaluations_and_start_points_are() {
 fn a_point_can_become_known_amid_a_session_and_be_the_best() {
     let mut session = Session::new(optimizer("race-cars", 20), Direction::Minimize);
     session.set_rules(rules(|rules| rules.patience = Some(3))).unwrap();
-    let mut tell = |session: &mut Session, value: f64| {
+    let tell = |session: &mut Session, value: f64| {
         let Next::Evaluate(trial) = session.next(Duration::ZERO).unwrap() else {
             panic!("stopped")
         };

@@ -1,5 +1,6 @@
 //! `racecars ask`: proposes points of a study for evaluation elsewhere.
 
+use super::run::show_notes;
 use super::study_arguments::StudyArguments;
 use crate::output::print_json;
 use clap::Args;
@@ -11,7 +12,7 @@ use std::process::ExitCode;
 /// Prints a JSON list of {"trial": 0, "params": {...}, "seed": 1, "command": "..."}. The list is empty when
 /// the budget or the space is exhausted, or with --deterministic while as many points as the lookahead
 /// are pending. A command is not required: without one there is no "command", and "seed" is the trial's
-/// number; with one it is drawn from --seed and the trial's number, as {seed} is in `racecars run`. Report
+/// number; with one it is drawn from --seed and the trial's number, as {seed} is in `racecars run`; {worker} is 0. Report
 /// the outcomes with `racecars tell`.
 #[derive(Args)]
 pub(crate) struct AskCommand {
@@ -29,6 +30,7 @@ impl AskCommand {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let wanted = self.study.wanted()?;
         let mut study = Study::open_to_ask(&wanted.folder, &wanted.settings, &wanted.base)?;
+        show_notes(study.plan());
         let asked = if self.pending { study.pending() } else { study.ask(self.count)? };
         print_json(&asked)?;
         Ok(ExitCode::SUCCESS)

@@ -1,5 +1,6 @@
 //! `racecars check`: validates a study and runs one evaluation, verbosely.
 
+use super::run::show_notes;
 use super::study_arguments::StudyArguments;
 use crate::interrupt::flag_on_interrupt;
 use crate::output::print;
@@ -24,6 +25,7 @@ impl CheckCommand {
         let stop = flag_on_interrupt()?;
         let _orphanage = Orphanage::open();
         let (plan, dry_run) = Study::check(&wanted.folder, &wanted.settings, &wanted.base, &stop)?;
+        show_notes(&plan);
         show(&plan, &dry_run)?;
         Ok(match dry_run.outcome.is_failure() {
             true => ExitCode::FAILURE,
@@ -45,6 +47,9 @@ fn show(plan: &Plan, dry_run: &DryRun) -> anyhow::Result<()> {
         plan.algorithm,
         plan.seed
     ))?;
+    if !plan.fixed.is_empty() {
+        print(format!("fixed        {}", plan.fixed))?;
+    }
     print(format!("command      {}", dry_run.command))?;
     if let Some(folder) = &dry_run.invocation.folder {
         print(format!("in           {}", folder.display()))?;

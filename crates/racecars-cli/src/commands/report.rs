@@ -11,8 +11,8 @@ use std::process::ExitCode;
 /// Write a study's report: one HTML page that needs no network
 ///
 /// The page shows convergence, the best point, the importance and slices of the parameters, the best 10 % of
-/// trials, the search region over time, failures, the workers' timeline, warnings, and how to reproduce the
-/// study. The study may still be running.
+/// trials, the search region over time, a table of trials, failures, the workers' timeline, warnings, and how to
+/// reproduce the study. The study may still be running.
 #[derive(Args)]
 pub(crate) struct ReportCommand {
     #[command(flatten)]

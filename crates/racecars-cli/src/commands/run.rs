@@ -9,6 +9,7 @@ use racecars::Value;
 use racecars_study::{
     Aggregate, Chosen, Direction, Orphanage, Plan, StopReason, Study, Summary, report, units,
 };
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -39,16 +40,24 @@ Examples:
   racecars run -p level=1..19 -p window=10..27 --minimize time \\
     -- zstd -qf -{level} --long={window} big
   racecars run -p x=0:10 --algorithm cma-es --set population=40 --start x=3 -- ./sim {x}
+  racecars run -p x=0:20 -p fast=bool -p data=big.csv --from OLD --assume fast=false --study NEW \
+    -- ./sim {x} {fast?--fast} {data} --gpu {worker}
   racecars run study.toml --budget 1000        a study file, and more evaluations than it says
   racecars run --study racecars-study          resume the study in this folder";
 
 impl Run {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let wanted = self.study.wanted()?;
+        let mut wanted = self.study.wanted()?;
         if self.restart
             && let Some(aside) = Study::restart(&wanted.folder, &wanted.settings, &wanted.base)?
         {
             warn(format!("the journal so far is now {}", aside.display()));
+            // A study may begin afresh with what it knows.
+            for from in wanted.settings.from.iter_mut().flatten() {
+                if is_same_folder(from, &wanted.folder) {
+                    from.clone_from(&aside);
+                }
+            }
         }
         let interrupt = request_on_interrupt()?;
         let mut study = Study::open(&wanted.folder, &wanted.settings, &wanted.base)?;
@@ -63,6 +72,7 @@ impl Run {
             );
         }
         let plan = study.plan();
+        show_notes(plan);
         if plan.deterministic && plan.jobs as u64 > plan.lookahead {
             eprintln!(
                 "only {} of {} jobs can be busy: with --deterministic the lookahead is the most",
@@ -95,6 +105,19 @@ impl Run {
             _ => ExitCode::SUCCESS,
         })
     }
+}
+
+/// What the user should know of how the plan came about.
+pub(super) fn show_notes(plan: &Plan) {
+    for note in &plan.notes {
+        eprintln!("{note}");
+    }
+}
+
+/// Whether both are one folder, however they are written.
+fn is_same_folder(a: &Path, b: &Path) -> bool {
+    let whole = |path: &Path| path.canonicalize().ok();
+    whole(a).is_some_and(|a| Some(a) == whole(b))
 }
 
 /// How often the program is to run, where that is not the budget.
@@ -130,7 +153,7 @@ fn show(summary: &Summary, study: &Study) -> anyhow::Result<()> {
         }
     }
     if let Some(known) = &summary.best_known {
-        print(format!("best known   {}, told before the study", Value::Real(known.value)))?;
+        print(format!("best known   {}, told and not evaluated", Value::Real(known.value)))?;
         print(format!("at           {}", known.params))?;
     }
     let mut counts = format!("evaluations  {evaluations} of {budget}");

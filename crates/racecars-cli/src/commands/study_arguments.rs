@@ -155,7 +155,7 @@ mod tests {
     use proptest::test_runner::{Config, TestRunner};
     use racecars::random::Random;
     use racecars::{Algorithm, Space};
-    use racecars_study::{NamedPoint, Plan, Row, Settings, Takes};
+    use racecars_study::{NamedPoint, Parameter, Plan, Row, Settings, Takes};
     use std::cell::RefCell;
     use std::collections::BTreeSet;
     use std::path::Path;
@@ -172,6 +172,13 @@ mod tests {
         "flag=bool",
         "w[3]=-1:1",
         "m[2]=1,b",
+        "fixed=5",
+        "word=it.is",
+        "truth=true",
+        "half=0.5",
+        "five=5.0",
+        "big=1e300",
+        "id=007",
     ];
     const ALGORITHMS: &[&str] = &[
         "auto",
@@ -241,7 +248,9 @@ mod tests {
             vec![x.to_string(), seed.to_string(), number.to_string(), seconds.to_string(), variable]
         });
         (
-            subsequence(PARAMETERS, 1..5),
+            subsequence(PARAMETERS, 1..6).prop_filter("something is searched", |all| {
+                all.iter().any(|text| text.parse::<Parameter>().unwrap().fixed().is_none())
+            }),
             any::<bool>(),
             vec(prop::option::of(vec(any::<Index>(), 1..4)), count),
             texts,
@@ -275,7 +284,7 @@ mod tests {
         let points = (0..3).map(|i| point(space, draw.points ^ i));
         match row.name {
             // Given by the draw, or none of the plan.
-            "parameters" | "command" | "set" | "noise" | "study" => Vec::new(),
+            "parameters" | "command" | "set" | "noise" | "study" | "from" | "assume" => Vec::new(),
             "minimize" if draw.maximize => Vec::new(),
             "maximize" if !draw.maximize => Vec::new(),
             "algorithm" => {
@@ -319,6 +328,9 @@ mod tests {
         if settings.deterministic != Some(true) {
             settings.lookahead = None;
         }
+        if !matches!(settings.patience, Some(Some(_))) {
+            settings.patience_tolerance = None;
+        }
         settings.command = Some(draw.command.clone());
         settings
     }
@@ -347,8 +359,7 @@ mod tests {
     #[test]
     fn the_command_of_a_plan_gives_the_plan() {
         let given = RefCell::new(BTreeSet::new());
-        let is_needless =
-            |error: &racecars_study::Error| error.to_string().ends_with("at least 1 is needed");
+        let is_needless = |error: &racecars_study::Error| error.to_string().ends_with(" is needed");
         let check = |draw: Draw| {
             let settings = settings(&draw);
             let plan = match Plan::new(&settings, Path::new("/base"), None) {
@@ -370,8 +381,8 @@ mod tests {
             TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(200) });
         runner.run(&draws(), check).unwrap();
         for row in Settings::rows() {
-            // In the text of the algorithm, and not part of a plan.
-            let is_elsewhere = ["set", "noise", "study"].contains(&row.name);
+            // In the text of the algorithm, not part of a plan, or in it as known points.
+            let is_elsewhere = ["set", "noise", "study", "from", "assume"].contains(&row.name);
             assert!(
                 is_elsewhere || given.borrow().contains(row.name),
                 "`{}` was never given",

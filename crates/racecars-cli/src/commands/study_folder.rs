@@ -1,4 +1,4 @@
-//! The argument of the commands that read a study: its folder.
+//! The arguments of the commands that read a study: its folder, by `--study` as everywhere, or alone.
 
 use anyhow::bail;
 use clap::Args;
@@ -8,17 +8,21 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 pub(super) struct StudyFolder {
     /// The study's folder [default: racecars-study]
-    #[arg(value_name = "STUDY")]
+    #[arg(long = "study", value_name = "DIR")]
+    study: Option<PathBuf>,
+    /// The same, without --study
+    #[arg(value_name = "STUDY", conflicts_with = "study")]
     folder: Option<PathBuf>,
 }
 
 impl StudyFolder {
     /// The study's folder: the given one or the default one. The folder that contains it is also accepted.
     pub(super) fn find(&self) -> PathBuf {
-        let given = self.folder.clone().unwrap_or_else(|| PathBuf::from("."));
-        let inside = if self.folder.is_some() { given.join(FOLDER) } else { FOLDER.into() };
+        let folder = self.study.as_ref().or(self.folder.as_ref());
+        let given = folder.cloned().unwrap_or_else(|| PathBuf::from("."));
+        let inside = if folder.is_some() { given.join(FOLDER) } else { FOLDER.into() };
         let has_journal = |folder: &Path| folder.join(journal::FILE).exists();
-        match self.folder {
+        match folder {
             Some(_) if has_journal(&given) || !has_journal(&inside) => given,
             None if has_journal(&given) && !has_journal(&inside) => given,
             _ => inside,

@@ -1,4 +1,4 @@
-//! `racecars tell`: reports outcomes of points that `racecars ask` proposed.
+//! `racecars tell`: reports outcomes of points that `racecars ask` proposed, or of others.
 
 use super::study_arguments::StudyArguments;
 use crate::output::print_json;
@@ -10,11 +10,13 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Tell outcomes of points that `racecars ask` proposed
+/// Tell outcomes of points that `racecars ask` proposed, or of others
 ///
 /// Reads JSON: an object, a list of objects, or an object per line. An outcome is {"trial": 0, "value": 1.5},
 /// {"trial": 1, "infeasible": 0.2} (the constraint violation) or {"trial": 2, "failed": "reason"};
-/// "seconds" is optional. Prints the state of the study.
+/// "seconds" is optional. A point that was never asked for has "params" instead of "trial":
+/// {"params": {"x": 1}, "value": 2.5}. The search learns from it; it is no evaluation of the study, so it does
+/// not count towards the budget. Prints the state of the study.
 #[derive(Args)]
 pub(crate) struct TellCommand {
     /// The outcomes as JSON [default: standard input]
@@ -44,6 +46,7 @@ impl TellCommand {
         let best = study.best().map(|best| json!({"trial": best.trial, "outcome": best.outcome}));
         print_json(&json!({
             "told": outcomes.len(),
+            "known": study.known(),
             "evaluations": counts.told,
             "pending": counts.asked - counts.told,
             "failures": counts.failures,
@@ -69,7 +72,10 @@ fn outcomes(text: &str) -> anyhow::Result<Vec<Told>> {
         }
     }
     if all.is_empty() {
-        bail!("no outcomes; tell some like {{\"trial\": 0, \"value\": 1.5}}");
+        bail!(
+            "no outcomes; tell some like {{\"trial\": 0, \"value\": 1.5}} or {{\"params\": {{\"x\": 1}}, \
+             \"value\": 2.5}}"
+        );
     }
     Ok(all)
 }

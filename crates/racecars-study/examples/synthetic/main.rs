@@ -1,5 +1,6 @@
 //! Writes the journal of a study that never ran, for looking at reports: `cargo run --example
-//! synthetic -- KIND FOLDER`. Kinds: small, large (a gigabyte), wide, failing, maximize, halfway, begun.
+//! synthetic -- KIND FOLDER`. Kinds: small, large (a gigabyte), wide, long, names, failing, maximize, halfway,
+//! begun.
 
 mod journal;
 
@@ -47,6 +48,25 @@ fn main() -> Result<(), Box<dyn Error>> {
                 p.iter().enumerate().map(|(i, x)| (x - 3.0).powi(2) / (1.0 + i as f64 / 10.0)).sum()
             };
             study.write(folder, &|_, p| (json!({"value": weighed(p)}), None))?;
+        }
+        "long" => {
+            study = Study::new(mixed()?, 100_000);
+            (study.jobs, study.milliseconds, study.algorithm) = (8, 40, "random");
+            study.write(folder, tuned)?;
+        }
+        "names" => {
+            let city =
+                |i: usize| format!("{}-{i}", ["Ulm", "Aachen", "Wolfenbuettel", "Kiel"][i % 4]);
+            let space = Space::builder()
+                .categorical("city", (0..30).map(city))
+                .categorical("solver", ["lbfgs", "newton-cholesky", "saga", "liblinear", "sag"])
+                .real("x", 0.0, 1.0)
+                .build()?;
+            study = Study::new(space, 400);
+            study.write(folder, &|_, p| match p[1] == 2.0 && p[2] > 0.3 {
+                true => (json!({"failed": "exit", "detail": "exit code 1"}), None),
+                false => (json!({"value": 7.0 + (p[0] - 11.0).abs() / 9.0 + p[2].powi(4)}), None),
+            })?;
         }
         "failing" => {
             study = Study::new(mixed()?, 600);

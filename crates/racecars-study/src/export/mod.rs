@@ -105,6 +105,7 @@ fn each_trial(
 /// One document: what the study is, and its trials in the order in which they ended.
 fn write_json(reader: &mut Reader, out: &mut dyn Write) -> io::Result<u64> {
     write!(out, "{{\"study\":{},\n\"trials\":[", reader.header())?;
+    let fixed = serde_json::to_string(&reader.plan().fixed)?;
     let mut gap = "\n";
     let count = each_trial(reader, |trial| {
         let mut row = json!({ "trial": trial.trial, "state": trial.state(), "asked": trial.asked });
@@ -126,9 +127,13 @@ fn write_json(reader: &mut Reader, out: &mut dyn Write) -> io::Result<u64> {
             }
         }
         let row = row.to_string();
-        // The parameters as the journal has them, to the digit.
+        // The parameters as the journal has them, to the digit, and those that are fixed.
         let open = row.strip_suffix('}').unwrap_or(&row);
-        write!(out, "{gap}{open},\"params\":{}}}", trial.params)?;
+        let params = match (trial.params.get().strip_suffix('}'), fixed.as_str()) {
+            (Some(params), fixed) if fixed != "{}" => format!("{params},{}", &fixed[1..]),
+            _ => trial.params.get().to_string(),
+        };
+        write!(out, "{gap}{open},\"params\":{params}}}")?;
         gap = ",\n";
         Ok(())
     })?;

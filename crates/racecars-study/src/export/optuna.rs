@@ -45,10 +45,17 @@ pub(super) fn write(reader: &mut Reader, name: &str, out: &mut dyn Write) -> io:
         ("racecars:algorithm", json!(plan.algorithm)),
         ("racecars:seed", json!(plan.seed)),
         ("racecars:command", json!(plan.command)),
+        ("racecars:fixed", json!(plan.fixed)),
     ] {
         log(SET_STUDY_USER_ATTR, json!({ "study_id": 0, "user_attr": { key: value } }))?;
     }
-    let distributions = distributions(&space);
+    let mut distributions = distributions(&space);
+    // A fixed parameter is a choice of one, whose index is 0.
+    for (name, values) in plan.fixed.values() {
+        let choice =
+            json!({ "name": "CategoricalDistribution", "attributes": { "choices": [values] } });
+        distributions.insert(name.clone(), Json::from(choice.to_string()));
+    }
     // Optuna numbers trials as they come.
     let mut numbers: HashMap<u64, u64> = HashMap::new();
     let mut count = 0;
@@ -62,12 +69,14 @@ pub(super) fn write(reader: &mut Reader, name: &str, out: &mut dyn Write) -> io:
             numbers.insert(trial, count);
             count += 1;
             let written: Json = serde_json::from_str(params.get())?;
+            let mut params = internal(&space, &point, &written);
+            params.extend(plan.fixed.values().iter().map(|(name, _)| (name.clone(), json!(0.0))));
             log(
                 CREATE_TRIAL,
                 json!({
                     "study_id": 0, "datetime_start": moment(at), "state": 0,
                     "distributions": distributions,
-                    "params": internal(&space, &point, &written),
+                    "params": params,
                     "user_attrs": {}, "system_attrs": {}, "intermediate_values": {},
                 }),
             )

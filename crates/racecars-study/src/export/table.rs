@@ -19,6 +19,10 @@ pub(super) fn write(reader: &mut Reader, out: &mut dyn Write) -> io::Result<u64>
     for i in 0..space.dimension() {
         write!(out, ",{}", quoted(&space.coordinate_name(i)))?;
     }
+    let fixed = reader.plan().fixed.clone();
+    for (name, _) in fixed.values() {
+        write!(out, ",{}", quoted(name))?;
+    }
     writeln!(out)?;
     each_trial(reader, |trial| {
         write_outcome(trial, out)?;
@@ -31,6 +35,9 @@ pub(super) fn write(reader: &mut Reader, out: &mut dyn Write) -> io::Result<u64>
                 Some(value) => write!(out, ",{}", cell(value))?,
                 None => entry.range().try_for_each(|_| write!(out, ","))?,
             }
+        }
+        for (_, values) in fixed.values() {
+            write!(out, ",{}", cell(&serde_json::to_value(values)?))?;
         }
         writeln!(out)
     })

@@ -2,12 +2,14 @@
 //! of the study.
 
 use super::digest::{Digest, Failures, TrialStatus};
+use super::failures::{self, Association};
 use super::importance::{Importance, Values, importance};
 use super::places::{self, Range};
 use super::regions::{self, Region};
 use super::reproduce;
 use super::timeline::{Timeline, timeline};
 use super::warnings::{self, Warning, warnings};
+use crate::known::Known;
 use crate::noise::Recommended;
 use crate::outcome::value_and_violation;
 use racecars::{Portfolio, Rank};
@@ -18,9 +20,14 @@ use serde_json::{Value, json};
 const PARAMETERS: usize = 500;
 /// How many evaluations the page has, and how many places of theirs.
 const ROWS: usize = 3000;
-const PLACES: usize = 600_000;
+const PLACES: usize = 450_000;
 /// How many of the best tenth are drawn.
 const BEST: usize = 250;
+/// How large the table of trials is before it is encoded, how many parameters it has by importance, and how
+/// many of the best are in it in any case.
+const TABLE: usize = 800_000;
+const TABLE_PARAMETERS: usize = 20;
+const TABLE_BEST: usize = 1000;
 /// How many improvements, and how many pieces of time for failures.
 const IMPROVEMENTS: usize = 1000;
 const PIECES: usize = 60;
@@ -37,7 +44,9 @@ pub(super) struct Data {
     parameters: Vec<Parameter>,
     importance: Value,
     sample: Sample,
-    improvements: Vec<(u64, f64, f64)>,
+    table: Table,
+    improvements: Vec<(u64, f64, f64, Option<f64>)>,
+    known: Option<Value>,
     region: Value,
     portfolio: Option<Portfolio>,
     failures: Value,
@@ -65,8 +74,28 @@ struct Sample {
     value: Vec<Option<f64>>,
     /// 0 for a value, 1 for an infeasible point, 2 for a failure.
     status: Vec<u8>,
+    /// The distance of the value to the best.
+    gap: Vec<Option<f64>>,
     /// Whether it is drawn among the best tenth.
     tenth: Vec<u8>,
+    /// The places, parameter by parameter.
+    places: String,
+}
+
+/// The trials as a table, in the order told: columns in base64, of 32-bit numbers unless said otherwise. Places
+/// are finer than in the sample, since the table shows the digits.
+#[derive(Debug, Default, Serialize)]
+struct Table {
+    rows: usize,
+    /// How many parameters, of the first on the page.
+    parameters: usize,
+    trial: String,
+    value: String,
+    /// None where nothing is infeasible.
+    violation: String,
+    seconds: String,
+    /// Bytes.
+    status: String,
     /// The places, parameter by parameter.
     places: String,
 }
@@ -100,7 +129,9 @@ impl Data {
                 "parameters": digest.plan.space.dimension(),
             }),
             sample: sample(digest, &shown),
+            table: table(digest, &shown),
             improvements: improvements(digest),
+            known: known(digest),
             region: region(digest, &shown),
             portfolio: digest.replay.portfolio(),
             failures: failures(digest),
@@ -123,6 +154,9 @@ fn study(digest: &Digest) -> Value {
         "seed": plan.seed,
         "budget": plan.limit(),
         "direction": plan.direction,
+        "objective": plan.objective,
+        "constraints": plan.constraints,
+        "repeat": plan.repeat,
         "deterministic": plan.deterministic,
         "jobs": plan.jobs,
         "started": plan.started,
@@ -152,10 +186,15 @@ fn state(digest: &Digest) -> Value {
     })
 }
 
-fn assignments(digest: &Digest, point: &[f64]) -> Vec<(String, String)> {
+/// The values of a point: names, values, and where they stand in their ranges, unless they are fixed.
+fn assignments(digest: &Digest, point: &[f64]) -> Vec<(String, String, Option<f32>)> {
     let space = &digest.plan.space;
     let value = |i: usize| space.decode_coordinate(i, point[i]).to_string();
-    (0..point.len().min(PARAMETERS)).map(|i| (space.coordinate_name(i), value(i))).collect()
+    let place = |i: usize| Some(places::place(space.axis(i), point[i]) as f32);
+    let searched =
+        (0..point.len().min(PARAMETERS)).map(|i| (space.coordinate_name(i), value(i), place(i)));
+    let fixed = digest.plan.fixed.values().iter();
+    searched.chain(fixed.map(|(name, values)| (name.clone(), values.to_string(), None))).collect()
 }
 
 fn best(digest: &Digest) -> Option<Value> {
@@ -167,7 +206,7 @@ fn best(digest: &Digest) -> Option<Value> {
         "value": value,
         "violation": violation,
         "assignments": assignments(digest, &best.point),
-        "point": digest.plan.space.view(&best.point),
+        "point": digest.plan.named(&best.point),
         "command": reproduce::command(digest, best.trial, &best.point),
     }))
 }
@@ -181,9 +220,31 @@ fn recommended(digest: &Digest) -> Option<Value> {
         "trial": trial,
         "value": value,
         "evaluations": evaluations,
-        "point": digest.plan.space.view(&point),
+        "assignments": assignments(digest, &point),
+        "point": digest.plan.named(&point),
         "command": reproduce::command(digest, trial, &point),
     }))
+}
+
+/// How many points were known without being asked for, and the best of them if no trial is as good.
+fn known(digest: &Digest) -> Option<Value> {
+    let rank = |known: &Known| known.outcome.rank_in(digest.plan.direction);
+    let best = digest.known.iter().min_by_key(|known| rank(known))?;
+    let ours = digest.record.best.as_ref();
+    let ours = ours.map(|best| best.outcome.rank_in(digest.plan.direction));
+    let is_better = !best.outcome.is_failure() && ours.is_none_or(|ours| rank(best).beats(ours));
+    let better = best.outcome.value().filter(|_| is_better);
+    Some(json!({
+        "count": digest.known.len(),
+        "better": better.map(|value| json!({ "value": value, "point": best.point.to_string() })),
+    }))
+}
+
+/// How far a value is from the best one, which is 0 away.
+fn gap(digest: &Digest, value: f64) -> Option<f64> {
+    let best = digest.record.best.as_ref()?.outcome.value()?;
+    let gap = digest.plan.direction.signed(value) - digest.plan.direction.signed(best);
+    gap.is_finite().then(|| digits(gap, 4))
 }
 
 /// The importance of the parameters, from the sample's outcomes; infeasible points count as worse than
@@ -260,12 +321,53 @@ fn sample(digest: &Digest, shown: &[usize]) -> Sample {
         sample.order.push(kept.order(row));
         sample.time.push(digits(digest.clock(trial.end), 6));
         sample.value.push(trial.value.is_finite().then(|| digits(trial.value, 6)));
+        sample.gap.push(gap(digest, trial.value));
         sample.status.push(trial.status as u8);
         sample.tenth.push(u8::from(is_best.contains(&row)));
     }
     sample.places =
         places::pack(shown.iter().flat_map(|&i| rows.iter().map(move |&row| kept.row(row)[i])));
     sample
+}
+
+fn table(digest: &Digest, shown: &[usize]) -> Table {
+    let (kept, trials) = (&digest.kept, &digest.trials);
+    let trial = |row: usize| &trials[kept.order(row) as usize];
+    let shown = &shown[..shown.len().min(TABLE_PARAMETERS)];
+    let has_violations = trials.iter().any(|trial| trial.status == TrialStatus::Infeasible);
+    let width = 4 * shown.len() + 13 + if has_violations { 4 } else { 0 };
+    let room = TABLE / width;
+    let mut rows: Vec<usize> = (0..kept.rows()).collect();
+    if rows.len() > room {
+        let mut best = rows.clone();
+        best.sort_by_key(|&row| trial(row).rank);
+        best.truncate(TABLE_BEST.min(room));
+        rows = evenly(&rows, room - best.len());
+        rows.extend(best);
+        rows.sort_unstable();
+        rows.dedup();
+    }
+    let floats = |number: &dyn Fn(usize) -> f64| {
+        let bytes = rows.iter().flat_map(|&row| (number(row) as f32).to_le_bytes());
+        places::base64(&bytes.collect::<Vec<u8>>())
+    };
+    let places: Vec<u8> = (shown.iter())
+        .flat_map(|&i| rows.iter().flat_map(move |&row| kept.row(row)[i].to_le_bytes()))
+        .collect();
+    let numbers: Vec<u8> =
+        rows.iter().flat_map(|&row| (trial(row).trial as u32).to_le_bytes()).collect();
+    let statuses: Vec<u8> = rows.iter().map(|&row| trial(row).status as u8).collect();
+    let violation = |row: usize| trial(row).rank.violation().unwrap_or(0.0);
+    Table {
+        rows: rows.len(),
+        parameters: shown.len(),
+        trial: places::base64(&numbers),
+        value: floats(&|row| trial(row).value),
+        violation: if has_violations { floats(&violation) } else { String::new() },
+        seconds: floats(&|row| trial(row).end.saturating_sub(trial(row).start) as f64 / 1000.0),
+        status: places::base64(&statuses),
+        places: places::base64(&places),
+    }
 }
 
 /// At most this many items of a list, evenly spaced, with the first and the last.
@@ -276,10 +378,10 @@ fn evenly<T: Copy>(list: &[T], most: usize) -> Vec<T> {
     (0..most).map(|i| list[i * (list.len() - 1) / (most.max(2) - 1)]).collect()
 }
 
-fn improvements(digest: &Digest) -> Vec<(u64, f64, f64)> {
+fn improvements(digest: &Digest) -> Vec<(u64, f64, f64, Option<f64>)> {
     let time = |order: u64| digest.clock(digest.trials[order as usize].end);
     (evenly(&digest.improvements, IMPROVEMENTS).into_iter())
-        .map(|(order, value)| (order, digits(time(order), 6), digits(value, 9)))
+        .map(|(order, value)| (order, digits(time(order), 6), digits(value, 9), gap(digest, value)))
         .collect()
 }
 
@@ -322,5 +424,6 @@ fn failures(digest: &Digest) -> Value {
             counts
         })
         .collect();
-    json!({ "kinds": kinds, "over": over })
+    let associations: Vec<Association> = failures::associations(digest);
+    json!({ "kinds": kinds, "over": over, "associations": associations })
 }

@@ -5,6 +5,7 @@ use super::kept::Kept;
 use super::places;
 use super::regions::Replay;
 use crate::journal::{Event, Tell};
+use crate::known::Known;
 use crate::outcome::{FailureKind, Outcome, value_and_violation};
 use crate::plan::Plan;
 use crate::record::Record;
@@ -96,6 +97,8 @@ pub struct Digest {
     pub(super) damaged: Vec<u64>,
     /// How many proposals are not of the space.
     pub(super) foreign: u64,
+    /// Points whose outcomes were told without being asked for.
+    pub(super) known: Vec<Known>,
 }
 
 impl Digest {
@@ -133,6 +136,7 @@ impl Digest {
             stop: None,
             damaged: Vec::new(),
             foreign: 0,
+            known: plan.known.clone(),
             plan,
         }
     }
@@ -167,6 +171,10 @@ impl Digest {
                 self.pending.insert(ask.trial, Pending { at: ask.at, point });
             }
             Event::Part(part) => self.note_time(part.at),
+            Event::Known(known) => {
+                self.replay.known(&known);
+                self.known.push(Known { point: known.params, outcome: known.outcome.checked() });
+            }
             Event::Tell(tell) => {
                 self.note_time(tell.at);
                 if let Some(pending) = self.pending.remove(&tell.trial) {

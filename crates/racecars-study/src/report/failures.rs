@@ -1,9 +1,10 @@
-//! Where failures happen: the part of one parameter's range that separates failed evaluations best from
-//! the others, if any does so well enough to be worth telling.
+//! Where failures happen: the parts of parameters' ranges that separate failed evaluations from the others. One
+//! is worth a warning if it does so well enough; the page lists the most telling part of each parameter.
 
 use super::digest::{Digest, TrialStatus};
 use super::places;
 use racecars::{Axis, Space};
+use serde::Serialize;
 
 /// Fewer failures than this say nothing.
 const LEAST: usize = 8;
@@ -20,26 +21,114 @@ pub(super) struct Trap {
     pub(super) outside: f64,
 }
 
+/// How many places are looked at for associations: a live page does so again and again.
+const MOST_PLACES: usize = 2_000_000;
+/// How many associations are listed.
+const LISTED: usize = 8;
+/// Twice the log-likelihood ratio that is more than the best of many cuts reaches by chance.
+const TELLING: f64 = 20.0;
+
+/// A part of a parameter's range that failures go with.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Association {
+    name: String,
+    /// The part: `above 7.2`, `below 3`, `= c`.
+    part: String,
+    /// Failures and evaluations there.
+    failed: usize,
+    count: usize,
+    /// Failures and evaluations elsewhere.
+    failed_elsewhere: usize,
+    count_elsewhere: usize,
+    #[serde(skip)]
+    score: f64,
+}
+
+/// Of each parameter the part of its range that goes with failures most, where that is no accident: the most
+/// telling first. By the G-test of independence (Sokal and Rohlf, Biometry, 17.2).
+pub(super) fn associations(digest: &Digest) -> Vec<Association> {
+    let most = (MOST_PLACES / digest.kept.tracked().max(1)).max(LEAST);
+    let Some(columns) = Columns::of(digest, most) else { return Vec::new() };
+    let (space, rows) = (&digest.plan.space, columns.failed.len());
+    let mut found: Vec<Association> = Vec::new();
+    let share = columns.total as f64 / rows as f64;
+    let score = |part: &Part| {
+        let (inside, outside) = (part.failures as f64, (columns.total - part.failures) as f64);
+        let (count, rest) = (part.count as f64, (rows - part.count) as f64);
+        if rest == 0.0 || inside / count <= share {
+            return 0.0;
+        }
+        let term = |seen: f64, expected: f64| {
+            if seen > 0.0 { seen * (seen / expected).ln() } else { 0.0 }
+        };
+        2.0 * (term(inside, count * share)
+            + term(count - inside, count * (1.0 - share))
+            + term(outside, rest * share)
+            + term(rest - outside, rest * (1.0 - share)))
+    };
+    columns.each(digest, |parameter, parts| {
+        let scored = parts.into_iter().map(|part| (score(&part), part));
+        let best = scored.max_by(|a, b| a.0.total_cmp(&b.0));
+        let Some((score, part)) = best.filter(|(score, _)| *score >= TELLING) else { return };
+        found.push(Association {
+            name: space.coordinate_name(parameter),
+            part: text(space, parameter, part.side, part.place),
+            failed: part.failures,
+            count: part.count,
+            failed_elsewhere: columns.total - part.failures,
+            count_elsewhere: rows - part.count,
+            score,
+        });
+    });
+    found.sort_by(|a, b| b.score.total_cmp(&a.score));
+    found.truncate(LISTED);
+    found
+}
+
+/// Which of the kept trials failed.
+struct Columns {
+    rows: Vec<usize>,
+    failed: Vec<bool>,
+    total: usize,
+}
+
+impl Columns {
+    /// Of at most so many trials, evenly chosen. `None` if there are too few failures to say anything, or
+    /// nothing else.
+    fn of(digest: &Digest, most: usize) -> Option<Columns> {
+        let kept = &digest.kept;
+        let status = |row: usize| digest.trials[kept.order(row) as usize].status;
+        let rows: Vec<usize> =
+            (0..kept.rows()).step_by(kept.rows().div_ceil(most).max(1)).collect();
+        let failed: Vec<bool> =
+            rows.iter().map(|&row| status(row) == TrialStatus::Failed).collect();
+        let total = failed.iter().filter(|failed| **failed).count();
+        (total >= LEAST && total < failed.len()).then_some(Columns { rows, failed, total })
+    }
+
+    /// Hands over the parts of each parameter's range.
+    fn each(&self, digest: &Digest, mut take: impl FnMut(usize, Vec<Part>)) {
+        let kept = &digest.kept;
+        let mut column: Vec<(f32, bool)> = Vec::with_capacity(self.failed.len());
+        for parameter in 0..kept.tracked() {
+            column.clear();
+            let failed = self.rows.iter().zip(&self.failed);
+            column.extend(failed.map(|(&row, &failed)| (kept.row(row)[parameter], failed)));
+            column.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let axis = digest.plan.space.axis(parameter);
+            take(parameter, parts(&column, !matches!(axis, Axis::Unordered { .. })));
+        }
+    }
+}
+
 /// The most telling part of any parameter's range, if failures keep to it.
 pub(super) fn trap(digest: &Digest) -> Option<Trap> {
-    let kept = &digest.kept;
-    let status = |row: usize| digest.trials[kept.order(row) as usize].status;
-    let failed: Vec<bool> =
-        (0..kept.rows()).map(|row| status(row) == TrialStatus::Failed).collect();
-    let total = failed.iter().filter(|failed| **failed).count();
-    if total < LEAST || total == failed.len() {
-        return None;
-    }
-    let space = &digest.plan.space;
+    let columns = Columns::of(digest, usize::MAX)?;
+    let Columns { failed, total, .. } = &columns;
+    let (total, space) = (*total, &digest.plan.space);
     let mut best: Option<(f64, Trap)> = None;
-    let mut column: Vec<(f32, bool)> = Vec::with_capacity(failed.len());
-    for parameter in 0..kept.tracked() {
-        column.clear();
-        column.extend(failed.iter().enumerate().map(|(row, &f)| (kept.row(row)[parameter], f)));
-        column.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let axis = space.axis(parameter);
-        let is_ordered = !matches!(axis, Axis::Unordered { .. });
-        for part in parts(&column, is_ordered) {
+    columns.each(digest, |parameter, parts| {
+        for part in parts {
             let inside = part.failures as f64 / part.count as f64;
             let outside =
                 (total - part.failures) as f64 / (failed.len() - part.count).max(1) as f64;
@@ -54,7 +143,7 @@ pub(super) fn trap(digest: &Digest) -> Option<Trap> {
                 best = Some((score, Trap { parameter, part, inside, outside }));
             }
         }
-    }
+    });
     best.map(|(_, trap)| trap)
 }
 

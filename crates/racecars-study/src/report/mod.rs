@@ -28,10 +28,11 @@ use std::path::Path;
 
 const HTML: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
-const SCRIPTS: [&str; 4] = [
+const SCRIPTS: [&str; 5] = [
     include_str!("page/base.js"),
     include_str!("page/charts.js"),
     include_str!("page/sections.js"),
+    include_str!("page/table.js"),
     include_str!("page/main.js"),
 ];
 

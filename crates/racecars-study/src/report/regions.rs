@@ -4,6 +4,7 @@
 
 use super::kept::Kept;
 use super::places;
+use crate::journal::KnownTold;
 use crate::noise::Recommended;
 use crate::outcome::Outcome;
 use crate::plan::Plan;
@@ -86,6 +87,13 @@ impl Replay {
                 i += 1;
                 i % 2 == 1
             });
+        }
+    }
+
+    /// A point became known that was not asked for.
+    pub(super) fn known(&mut self, known: &KnownTold) {
+        if self.search.as_mut().is_some_and(|search| search.replay_known(known).is_err()) {
+            self.search = None;
         }
     }
 

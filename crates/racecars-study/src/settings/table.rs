@@ -238,7 +238,8 @@ macro_rules! settings {
                     };
                     $(
                         if !$check {
-                            let (name, texts) = (stringify!($name), $name.texts().join(" "));
+                            let name = stringify!($name).replace('_', "-");
+                            let texts = $name.texts().join(" ");
                             return Err(Error::setting(format!(
                                 concat!("{} is {}; ", $needs, " is needed"), name, texts
                             )));

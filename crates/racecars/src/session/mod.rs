@@ -369,10 +369,21 @@ impl Session {
     /// must have come in.
     pub fn replay_ask(&mut self, told: Option<u64>) -> Result<Option<Trial>> {
         let told = match self.order {
-            Order::AsTheyCome => u64::MAX,
+            Order::AsTheyCome => told,
             Order::InOrder { lookahead } => {
-                told.unwrap_or((self.asked + 1).saturating_sub(lookahead))
+                Some(told.unwrap_or((self.asked + 1).saturating_sub(lookahead)))
             }
+        };
+        self.replay_tells(told)?;
+        Ok(self.ask())
+    }
+
+    /// Tells the optimizer the outcomes that it knew when this many had been told, as a record of the session
+    /// has it: in order up to that number, otherwise all that have come in.
+    pub fn replay_tells(&mut self, told: Option<u64>) -> Result<()> {
+        let told = match self.order {
+            Order::AsTheyCome => u64::MAX,
+            Order::InOrder { .. } => told.unwrap_or(0),
         };
         while self.counts.evaluations < told && self.learn_next()? {}
         if self.order != Order::AsTheyCome && self.counts.evaluations < told {
@@ -380,7 +391,7 @@ impl Session {
             let what = format!("it follows on the outcome of trial {missing}, which is missing");
             return Err(Error::new(ErrorKind::Unasked, what));
         }
-        Ok(self.ask())
+        Ok(())
     }
 
     /// Whether the rules allow another trial to be asked.
@@ -528,6 +539,8 @@ impl Session {
             self.note_progress(rank, change, evaluations);
             before = Some(rank);
         }
+        // The history of a resumed session begins with the best so far, as of then.
+        self.progress_at = self.progress_at.min(self.counts.improved_at);
     }
 
     /// Stops the session if a rule on its outcomes says so.

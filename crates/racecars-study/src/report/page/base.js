@@ -123,6 +123,16 @@ function valueAt(parameter, place, digits = 4) {
   return short(log ? low * Math.exp(place * Math.log(high / low)) : low + place * (high - low), digits);
 }
 
+/** The value at a place of the sample, in the digits that its 16 bits are good for. */
+function sampledAt(parameter, place) {
+  const { kind, low, high, log } = parameter;
+  if (kind !== "real") return valueAt(parameter, place);
+  if (log) return valueAt(parameter, place, 3);
+  const decimals = Math.floor(-Math.log10((high - low) / 65536));
+  const x = low + place * (high - low);
+  return short(decimals > 0 ? Number(x.toFixed(Math.min(decimals, 100))) : x, 4);
+}
+
 /** Where to label a parameter's axis, and with what. */
 function marks(parameter, most) {
   const { low, high, log, count, labels, kind } = parameter;
@@ -188,6 +198,9 @@ function hideTip() {
   tip.hidden = true;
 }
 
+/** A point's text, which may be a function: most are never asked for. */
+const textOf = (point) => (typeof point.text === "function" ? point.text() : point.text);
+
 /** Makes the points of a chart explorable: `points` gives {x, y, text} in its pixels. */
 function explore(chart, points, mark = () => {}) {
   const nearest = (x, y) => {
@@ -205,7 +218,7 @@ function explore(chart, points, mark = () => {}) {
     const box = chart.getBoundingClientRect();
     const point = nearest(event.clientX - box.left, event.clientY - box.top);
     mark(point);
-    if (point) showTip(point.text, event.clientX, event.clientY);
+    if (point) showTip(textOf(point), event.clientX, event.clientY);
     else hideTip();
   });
   const leave = () => {
@@ -229,7 +242,7 @@ function explore(chart, points, mark = () => {}) {
     const point = points[chosen];
     const box = chart.getBoundingClientRect();
     mark(point);
-    showTip(point.text, box.left + point.x, box.top + point.y);
-    $("said").textContent = point.text;
+    showTip(textOf(point), box.left + point.x, box.top + point.y);
+    $("said").textContent = textOf(point);
   });
 }

@@ -27,7 +27,15 @@ function chart({ width, height, x, y, label, draw, margin }) {
     axes.append(svg("text", { x: m.left - 8, y: v + 4, "text-anchor": "end" }, text));
   }
   let end = -Infinity;
-  for (const { at, text } of x.ticks) {
+  if (x.upright) {
+    // Names that have no room beside one another stand upright.
+    for (const { at, text } of x.ticks) {
+      const [u, v] = [px(at), height - m.bottom];
+      axes.append(svg("line", { class: "axis", x1: u, x2: u, y1: v, y2: v + 4 }));
+      axes.append(svg("text", { x: u + 4, y: v + 8, "text-anchor": "end", style: `font-size: ${x.upright}px`, transform: `rotate(-90 ${u + 4} ${v + 8})` }, text));
+    }
+  }
+  for (const { at, text } of x.upright ? [] : x.ticks) {
     const u = px(at);
     const half = text.length * 3.4;
     if (!(u >= m.left - 1 && u <= width - m.right + 1) || u - half < end) continue;
@@ -108,7 +116,10 @@ function arrow(context, x, y, size, colour) {
 }
 
 /** Failures stand where the worst values do. */
-const failureHeight = (data, m, height) => (data.study.direction === "maximize" ? height - m.bottom - 4 : m.top - 1);
+const failureHeight = (data, y, m, height) => (data.study.direction === "maximize" && !y.isGap ? height - m.bottom - 4 : m.top - 1);
+
+/** What stands on the axis for an evaluation: its value, or its distance to the best. */
+const heightOf = (sample, y, i) => (y.isGap ? sample.gap[i] : sample.value[i]);
 
 /** A value's height within the chart, and whether it lies beyond. */
 function heightWithin(y, py, value, top, bottom) {
@@ -122,8 +133,24 @@ function valueMark(context, u, { v, isBeyond }, bottom, radius, colour) {
   else dot(context, u, v, radius, colour);
 }
 
+/** The axis of distances to the best, which is logarithmic: what is better is lower, and the best at the bottom. */
+function gapAxis(data, most) {
+  const gaps = data.sample.gap.filter((gap, i) => gap > 0 && data.sample.status[i] === 0);
+  for (const [, , , gap] of data.improvements) if (gap > 0) gaps.push(gap);
+  if (gaps.length < 2) return null;
+  gaps.sort((a, b) => a - b);
+  let [low, high] = [gaps[0], gaps.length < 40 ? gaps[gaps.length - 1] : Math.min(gaps[gaps.length - 1], 1e3 * gaps[Math.round(0.97 * (gaps.length - 1))])];
+  if (!(high > low)) [low, high] = [low / 2, high * 2];
+  const room = (high / low) ** 0.05;
+  const isCut = gaps[gaps.length - 1] > high;
+  [low, high] = [low / room, high * room];
+  return { low, high, log: true, isGap: true, isCut, ticks: logTicks(low, high, most).map((x) => ({ at: x, text: short(x, 3) })) };
+}
+
 /** The axis of values: robust against a few that are far off, logarithmic where that shows more. */
 function valueAxis(data, log, most = 6) {
+  const byGap = log === "gap" ? gapAxis(data, most) : null;
+  if (byGap) return byGap;
   const { sample, improvements, best } = data;
   const values = sample.value.filter((value, i) => value !== null && sample.status[i] === 0);
   for (const [, , value] of improvements) values.push(value);
@@ -166,6 +193,19 @@ const outcomeText = (sample, i) => {
   return sample.status[i] === 1 ? `infeasible${value && `, ${value}`}` : value;
 };
 
+/** How many parameters a tip has. */
+const TOLD = 12;
+
+/** An evaluation in words: its outcome and its parameters, `first` before the others. */
+function trialText(data, i, first = null) {
+  const rows = data.sample.order.length;
+  const line = (k) => `${data.parameters[k].name} = ${sampledAt(data.parameters[k], data.places[k * rows + i])}`;
+  const others = data.parameters.map((_, k) => k).filter((k) => k !== first);
+  const shown = (first === null ? others : [first, ...others]).slice(0, TOLD);
+  const left = data.parameters.length - shown.length;
+  return [`trial ${data.sample.trial[i]}: ${outcomeText(data.sample, i)}`, ...shown.map(line), ...(left > 0 ? [`and ${whole(left)} more`] : [])].join("\n");
+}
+
 /** Values over evaluations or time, with the best so far. */
 function convergence(data, width, { over, log }) {
   const { sample, improvements, state } = data;
@@ -181,46 +221,70 @@ function convergence(data, width, { over, log }) {
   };
   return chart({
     width, height: Math.min(380, Math.max(240, width * 0.38)), x, y,
-    label: `Values over ${x.label}; the best so far falls to ${short(data.best && data.best.value, 6)}`,
+    label: y.isGap ? `Distances to the best over ${x.label}` : `Values over ${x.label}; the best so far comes to ${short(data.best && data.best.value, 6)}`,
     draw({ context, px, py, height, m }) {
       const points = [];
       for (let i = 0; i < sample.order.length; i++) {
         const u = px(byTime ? sample.time[i] : sample.order[i] + 1);
         if (sample.status[i] === 2) {
-          cross(context, u, failureHeight(data, m, height), 2.5, colours.failed);
-          points.push({ x: u, y: failureHeight(data, m, height), text: `trial ${sample.trial[i]}\nfailed` });
+          cross(context, u, failureHeight(data, y, m, height), 2.5, colours.failed);
+          points.push({ x: u, y: failureHeight(data, y, m, height), text: () => trialText(data, i) });
           continue;
         }
-        if (sample.value[i] === null) continue;
-        const at = heightWithin(y, py, sample.value[i], m.top, height - m.bottom);
+        if (heightOf(sample, y, i) === null) continue;
+        const at = heightWithin(y, py, heightOf(sample, y, i), m.top, height - m.bottom);
         context.globalAlpha = 0.5;
         valueMark(context, u, at, height - m.bottom, sample.order.length > 1000 ? 1.5 : 2.2, sample.status[i] ? colours.infeasible : colours.value);
-        points.push({ x: u, y: at.v, text: `trial ${sample.trial[i]}\n${outcomeText(sample, i)}` });
+        points.push({ x: u, y: at.v, text: () => trialText(data, i) });
       }
       context.globalAlpha = 1;
       context.strokeStyle = colours.best;
       context.lineWidth = 2;
       context.beginPath();
-      improvements.forEach(([order, time, value], i) => {
+      const level = (improvement) => heightWithin(y, py, y.isGap ? improvement[3] : improvement[2], m.top - 4, height - m.bottom).v;
+      improvements.forEach((improvement, i) => {
+        const [order, time, value] = improvement;
         const u = px(byTime ? time : order + 1);
-        const v = Math.max(m.top - 4, Math.min(height - m.bottom, py(value)));
+        const v = level(improvement);
         if (i === 0) context.moveTo(u, v);
         else {
-          context.lineTo(u, Math.max(m.top - 4, Math.min(height - m.bottom, py(improvements[i - 1][2]))));
+          context.lineTo(u, level(improvements[i - 1]));
           context.lineTo(u, v);
         }
-        points.push({ x: u, y: v, text: `best after ${whole(order + 1)} evaluations\n${short(value, 8)}\n${duration(time)}` });
+        const row = data.rowOf.get(order);
+        const point = row === undefined ? "" : `\n${trialText(data, row)}`;
+        points.push({ x: u, y: v, text: `best after ${whole(order + 1)} evaluations, ${duration(time)}\n${short(value, 8)}${point}` });
       });
       if (improvements.length) {
         const final = improvements[improvements.length - 1];
-        context.lineTo(px(last), py(final[2]));
+        context.lineTo(px(last), level(final));
         context.stroke();
-        diamond(context, px(byTime ? final[1] : final[0] + 1), py(final[2]), 5.5);
+        diamond(context, px(byTime ? final[1] : final[0] + 1), level(final), 5.5);
       }
       return points;
     },
   });
 }
+
+/** The room of a name on its side, the least room, and how long a name may be. */
+const LINE = 12;
+const TIGHT = 9;
+const NAME = 16;
+
+/** The ticks of a parameter's horizontal axis: every choice by its name, upright where they are too wide. */
+function names(parameter, room) {
+  if (!parameter.labels.length) return { ticks: marks(parameter, 5).map(({ place, text }) => ({ at: place, text })), extra: 0 };
+  const all = marks(parameter, Math.min(parameter.count, Math.max(2, Math.floor(room / TIGHT)))).map(({ place, text }) => ({ at: place, text: cutName(text, NAME) }));
+  if (widest(all) * 6.8 + 6 <= room / all.length) return { ticks: all, extra: 0 };
+  const upright = room / all.length < LINE ? 9 : 11.5;
+  return { ticks: all, upright, extra: Math.max(0, Math.ceil(widest(all) * 0.56 * upright) - 8) };
+}
+
+const widest = (ticks) => Math.max(0, ...ticks.map(({ text }) => text.length));
+const cutName = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}\u2026` : text);
+
+/** Whether the names of a parameter's choices need the whole width. */
+const isMany = (parameter, room) => parameter.labels.length * LINE > room;
 
 /** Values over one parameter; later evaluations are darker. */
 function slice(data, index, width, y) {
@@ -228,10 +292,11 @@ function slice(data, index, width, y) {
   const parameter = data.parameters[index];
   const rows = sample.order.length;
   const places = data.places.subarray(index * rows, (index + 1) * rows);
-  const x = { low: 0, high: 1, ticks: marks(parameter, 5).map(({ place, text }) => ({ at: place, text })) };
+  const named = names(parameter, width - 52);
+  const x = { low: 0, high: 1, upright: named.upright, ticks: named.ticks };
   const cell = parameter.count ? 1 / parameter.count : 0;
   return chart({
-    width, height: width > 400 ? 230 : 168, x, y, margin: { left: 44, bottom: 22, right: 8, top: 8 },
+    width, height: (width > 400 ? 230 : 168) + named.extra, x, y, margin: { left: Math.max(44, widest(y.ticks) * 6.8 + 10), bottom: 22 + named.extra, right: 8, top: 8 },
     label: `Values over ${parameter.name}; the best at ${parameter.best === null ? "none" : valueAt(parameter, parameter.best)}`,
     draw({ context, px, py, height, m }) {
       const points = [];
@@ -241,17 +306,17 @@ function slice(data, index, width, y) {
         const spread = cell > 0.02 ? (((sample.trial[i] * 0.618034) % 1) - 0.5) * 0.7 * cell : 0;
         const u = px(places[i] + spread);
         if (sample.status[i] === 2) {
-          cross(context, u, failureHeight(data, m, height), 2, colours.failed);
-          points.push({ x: u, y: failureHeight(data, m, height), text: `${parameter.name} ${valueAt(parameter, places[i])}\nfailed, trial ${sample.trial[i]}` });
+          cross(context, u, failureHeight(data, y, m, height), 2, colours.failed);
+          points.push({ x: u, y: failureHeight(data, y, m, height), text: () => trialText(data, i, index) });
           continue;
         }
-        if (sample.value[i] === null) continue;
-        const at = heightWithin(y, py, sample.value[i], m.top, height - m.bottom);
+        if (heightOf(sample, y, i) === null) continue;
+        const at = heightWithin(y, py, heightOf(sample, y, i), m.top, height - m.bottom);
         valueMark(context, u, at, height - m.bottom, 2, sample.status[i] ? colours.infeasible : shade(sample.order[i] / last));
-        points.push({ x: u, y: at.v, text: `${parameter.name} ${valueAt(parameter, places[i])}\n${outcomeText(sample, i)}, trial ${sample.trial[i]}` });
+        points.push({ x: u, y: at.v, text: () => trialText(data, i, index) });
       }
       if (best && best.value !== null && parameter.best !== null) {
-        diamond(context, px(parameter.best), Math.max(m.top, Math.min(height - m.bottom, py(best.value))), 5);
+        diamond(context, px(parameter.best), heightWithin(y, py, y.isGap ? 0 : best.value, m.top, height - m.bottom).v, 5);
       }
       return points;
     },
@@ -268,10 +333,13 @@ function regionChart(data, index, width) {
   const [low, high] = count ? [data.low, data.high].map((all) => all.subarray(index * count, (index + 1) * count)) : [[], []];
   const last = Math.max(2, state.told);
   const x = { low: 1, high: last, ticks: ticks(0, last, 3).map((at) => ({ at: at || 1, text: whole(at || 1) })) };
-  const y = { low: 0, high: 1, ticks: marks(parameter, 4).map(({ place, text }) => ({ at: place, text: text.length > 7 ? `${text.slice(0, 6)}\u2026` : text })) };
+  // Every choice by its name, in a chart that is high enough for all.
+  const isList = parameter.labels.length > 0;
+  const named = marks(parameter, isList ? parameter.count : 4).map(({ place, text }) => ({ at: place, text: cutName(text, isList ? NAME : 7) }));
+  const y = { low: 0, high: 1, ticks: named };
   const hasBand = count && parameter.ordered;
   return chart({
-    width, height: width > 400 ? 230 : 168, x, y, margin: { left: 50, bottom: 22, right: 8, top: 8 },
+    width, height: Math.max(width > 400 ? 230 : 168, isList ? named.length * LINE + 30 : 0), x, y, margin: { left: Math.max(50, Math.ceil(widest(named) * 6.6) + 12), bottom: 22, right: 8, top: 8 },
     label: hasBand
       ? `${parameter.name}: searched from ${valueAt(parameter, low[count - 1])} to ${valueAt(parameter, high[count - 1])} at the end`
       : `${parameter.name}: values over evaluations`,
@@ -302,7 +370,7 @@ function regionChart(data, index, width) {
           dot(context, u, v, 1.3, colours.value);
           context.globalAlpha = 1;
         }
-        points.push({ x: u, y: v, text: `trial ${sample.trial[i]}: ${parameter.name} ${valueAt(parameter, places[i])}\n${outcomeText(sample, i)}` });
+        points.push({ x: u, y: v, text: () => trialText(data, i, index) });
       }
       if (parameter.best !== null && data.best) diamond(context, px(data.best.order + 1), py(parameter.best), 5);
       return points;
@@ -322,9 +390,13 @@ function parallel(data, indices, width, zoom) {
   chosen.sort((a, b) => better(b, a));
   const values = chosen.map((i) => sample.value[i]);
   const [low, high] = [Math.min(...values), Math.max(...values)];
-  const height = 340;
-  const m = { top: 44, bottom: 26, left: 34, right: 56 };
   const axes = [null, ...indices];
+  // High enough for the names of all choices, and with room for those of the last axis.
+  const lists = indices.map((index) => data.parameters[index]).filter((parameter) => parameter.labels.length);
+  const height = Math.max(340, 70 + TIGHT * Math.max(0, ...lists.map((parameter) => parameter.labels.length)));
+  const end = data.parameters[indices[indices.length - 1]];
+  const last = end && end.labels.length ? Math.max(...end.labels.map((text) => Math.min(NAME, text.length))) : 0;
+  const m = { top: 44, bottom: 26, left: 34, right: Math.max(56, Math.min(0.3 * width, last * 6.6 + 10)) };
   const at = (k) => m.left + (k * (width - m.left - m.right)) / (axes.length - 1);
   // Each axis is its whole range, or the part of it that the best tenth takes.
   const extents = axes.map((index) => {
@@ -378,21 +450,22 @@ function parallel(data, indices, width, zoom) {
     const parameter = k > 0 ? data.parameters[index] : null;
     const [from, to] = extents[k];
     const cells = parameter && parameter.count ? parameter.count * (to - from) : Infinity;
-    if (cells <= 8.01) {
+    if (cells <= 8.01 || (parameter && parameter.labels.length && cells * (TIGHT - 0.01) <= height - m.top - m.bottom)) {
       // Few values: each is named where it stands, beside its axis.
       for (const { place: p, text } of marks(parameter, parameter.count)) {
         if (p < from || p > to) continue;
-        frame.append(svg("text", { class: "halo", x: u + 6, y: up((p - from) / (to - from)) + 4 }, fitted(() => text, Math.min(room - 1, 12))));
+        const size = cells * LINE <= height - m.top - m.bottom ? 11.5 : 9;
+        const space = k + 1 < axes.length ? room - 1 : Math.floor(m.right / 6.6);
+        frame.append(svg("text", { class: "halo", style: `font-size: ${size}px`, x: u + 6, y: up((p - from) / (to - from)) + 4 }, cutName(text, Math.max(3, Math.min(space, NAME)))));
       }
       return;
     }
-    const end = (p, value) => fitted((digits) => (k === 0 ? short(value, digits) : valueAt(parameter, p, digits)), room);
-    frame.append(svg("text", { x, y: 34, "text-anchor": anchor }, end(to - 1e-9, high)));
-    frame.append(svg("text", { x, y: height - m.bottom + 18, "text-anchor": anchor }, end(from + 1e-9, low)));
+    const limit = (p, value) => fitted((digits) => (k === 0 ? short(value, digits) : valueAt(parameter, p, digits)), room);
+    frame.append(svg("text", { x, y: 34, "text-anchor": anchor }, limit(to - 1e-9, high)));
+    frame.append(svg("text", { x, y: height - m.bottom + 18, "text-anchor": anchor }, limit(from + 1e-9, low)));
   });
   node.append(canvas, frame);
-  const words = (i) => [`trial ${sample.trial[i]}: ${short(sample.value[i], 6)}`, ...indices.slice(0, 12).map((index) => `${data.parameters[index].name} ${valueAt(data.parameters[index], data.places[index * rows + i])}`)].join("\n");
-  const points = chosen.flatMap((i) => axes.map((_, k) => ({ x: at(k), y: up(place(i, k)), text: words(i), i })));
+  const points = chosen.flatMap((i) => axes.map((_, k) => ({ x: at(k), y: up(place(i, k)), text: () => trialText(data, i), i })));
   explore(node, points, (point) => draw(point ? point.i : null));
   return node;
 }

@@ -8,6 +8,8 @@ function adopt(fresh) {
   fresh.places = unpack(fresh.sample.places);
   fresh.low = unpack(fresh.region && fresh.region.low);
   fresh.high = unpack(fresh.region && fresh.region.high);
+  fresh.table = unpackTable(fresh.table);
+  fresh.rowOf = new Map(fresh.sample.order.map((order, i) => [order, i]));
   data = fresh;
 }
 
@@ -39,6 +41,7 @@ function redraw() {
       el("div", { id: "parameters" }, data.parameters.length > 3 ? picker(data) : null,
         importanceSection(data, shown), slicesSection(data, shown, width),
         parallelSection(data, shown, width), regionSection(data, shown, width)),
+      tableSection(data),
       failureSection(data, width),
       timelineSection(data, width),
       reproduceSection(data),
@@ -52,7 +55,7 @@ function redraw() {
     const again = held.id ? $(held.id) : held.name ? host.querySelector(`[name="${held.name}"][value="${held.value}"]`) : null;
     if (again) {
       again.focus({ preventScroll: true });
-      if (held.id === "search") again.setSelectionRange(held.start, held.start);
+      if (again.type === "search") again.setSelectionRange(held.start, held.start);
     }
   }
   $("foot").textContent = `racecars ${data.study.version || ""} · ${live.state === "off" ? "written" : "as of"} ${moment(data.generated)}`;

@@ -1,7 +1,7 @@
 // The parts of the page, from its data. What a reader has chosen (scales, search) lives in `choices`
 // and outlives new data.
 
-const choices = { over: "evaluations", log: "auto", axes: "auto", search: "", more: 0 };
+const choices = { over: "evaluations", log: "auto", axes: "auto", search: "", more: 0, filter: "", sort: "trial", down: false, page: 0 };
 /** How many parameters are shown at once, and how many the parallel coordinates have room for. */
 const SHOWN = 20;
 const AXES = 12;
@@ -26,19 +26,22 @@ function renderHead(data) {
     $("subline").textContent = "Nothing has been evaluated yet. This page fills itself when the study runs.";
     return;
   }
+  const constraints = (study.constraints || []).map((source) => `${metric(source)} at most 0`);
   const parts = [
-    study.direction === "maximize" ? "maximize" : "minimize",
+    `${study.direction === "maximize" ? "maximize" : "minimize"} ${metric(study.objective)}`, ...constraints,
     `${whole(study.dimension)} parameter${study.dimension === 1 ? "" : "s"}`,
     study.algorithm, `seed ${study.seed}`, `${study.jobs} job${study.jobs === 1 ? "" : "s"}`,
   ];
+  if (data.known) parts.push(`${whole(data.known.count)} known point${data.known.count === 1 ? "" : "s"}`);
   if (study.started) parts.push(`begun ${moment(study.started)}`);
   $("subline").textContent = parts.join(" · ");
 }
 
-// A recommended value, and how many evaluations are behind it.
-function behind({ value, evaluations }) {
-  return `${short(value, 5)} ${evaluations > 1 ? `over ${evaluations} further evaluations` : "in a single evaluation"}`;
-}
+// Where a value is found, in words where its text says little.
+const metric = (source) => ({ last: "the last number printed", time: "the run time", stderr: "the last number on standard error" })[source] || source || "";
+
+// How many evaluations are behind a value.
+const times = (count) => (count > 1 ? `the mean of ${whole(count)} evaluations` : "a single evaluation");
 
 function renderTiles(data) {
   const { state, study, best, recommended } = data;
@@ -51,8 +54,7 @@ function renderTiles(data) {
   const bar = el("div", { class: "bar" }, el("i", { style: { width: `${100 * done}%` } }));
   const bestDetail = !best ? "no value yet"
     : best.violation !== null ? `infeasible by ${short(best.violation)}`
-    : recommended && recommended.trial === best.trial ? `trial ${best.trial}, ${behind(recommended)}`
-    : recommended ? `trial ${best.trial}; recommended is trial ${recommended.trial}, ${behind(recommended)}`
+    : recommended ? `seen in trial ${best.trial}; recommended: ${short(recommended.value, 5)} in trial ${recommended.trial}, ${times(recommended.evaluations)}`
     : `trial ${best.trial}`;
   const failed = state.told ? state.failed / state.told : 0;
   const left = study.budget && rate > 0 && state.state === "running" ? (study.budget - state.told) / rate : 0;
@@ -100,33 +102,41 @@ const nothing = (text) => el("p", { class: "empty" }, text);
 function convergenceSection(data, width) {
   const drawn = convergence(data, width, choices);
   const y = valueAxis(data, "linear");
-  return section("convergence", "Convergence", null,
+  const text = drawn && valueAxis(data, choices.log).isGap ? `How far values are from the best one, ${short(data.best.value, 8)}, which stands at the bottom. The scale is logarithmic.` : null;
+  return section("convergence", "Convergence", text,
     el("div", { class: "controls" },
       radios("over", "Over", [["evaluations", "evaluations"], ["time", "time"]]),
-      y && y.canLog ? radios("log", "Scale", [["auto", "automatic"], ["linear", "linear"], ["log", "log"]]) : null),
+      radios("log", "Scale", [["auto", "automatic"], ["linear", "linear"], y && y.canLog && ["log", "log"], gapAxis(data, 6) && ["gap", "distance to best"]].filter(Boolean))),
     drawn || nothing("No value yet."),
-    drawn && legend(["line", "best", "best so far"], ["", "value", "an evaluation"], data.state.infeasible && ["", "infeasible", "infeasible"], data.state.failed && ["cross", "failed", `failed (at the ${data.study.direction === "maximize" ? "bottom" : "top"})`], drawn && valueAxis(data, choices.log).isCut && ["triangle", "value", "beyond the scale"]));
+    drawn && legend(["line", "best", "best so far"], ["", "value", "an evaluation"], data.state.infeasible && ["", "infeasible", "infeasible"], data.state.failed && ["cross", "failed", `failed (at the ${data.study.direction === "maximize" && choices.log !== "gap" ? "bottom" : "top"})`], drawn && valueAxis(data, choices.log).isCut && ["triangle", "value", "beyond the scale"]));
 }
 
 function bestSection(data) {
-  const { best } = data;
-  if (!best) return section("best", "Best point", null, nothing("No value yet."));
+  const { best, recommended, known, study } = data;
+  const better = known && known.better ? el("p", {}, `A point that was known without an evaluation is better: ${short(known.better.value, 10)} at ${known.better.point}.`) : null;
+  if (!best) return section("best", "Best point", null, better || nothing("No value yet."));
   const byName = new Map(data.parameters.map((parameter) => [parameter.name, parameter]));
-  const rows = best.assignments.map(([name, value]) => {
+  const chosen = recommended || best;
+  const rows = chosen.assignments.map(([name, value, place]) => {
     const parameter = byName.get(name);
-    const place = parameter && parameter.best;
     const ends = parameter && parameter.ordered;
     return el("tr", {}, el("td", {}, name), el("td", { class: "number" }, value.replace(/^-/, MINUS)),
       el("td", { class: "where" }, parameter && ends ? [
         el("div", { class: "track" }, el("i", { style: { left: `${100 * place}%` } })),
         el("div", { class: "ends" }, el("span", {}, valueAt(parameter, 0)), el("span", {}, valueAt(parameter, 1))),
-      ] : parameter ? el("span", { class: "muted" }, `one of ${parameter.labels.slice(0, 8).join(", ")}${parameter.count > 8 ? ", \u2026" : ""}`) : null));
+      ] : parameter ? el("span", { class: "muted" }, `one of ${parameter.labels.slice(0, 8).join(", ")}${parameter.count > 8 ? ", \u2026" : ""}`) : place === null ? el("span", { class: "muted" }, "fixed") : null));
   });
   const table = (part) => el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Parameter"), el("th", { scope: "col", class: "number" }, "Value"), el("th", { scope: "col" }, "Within its range"))), el("tbody", {}, part));
   const rest = rows.slice(SHOWN);
-  const left = data.study.dimension - best.assignments.length;
+  const left = study.dimension - chosen.assignments.filter(([, , place]) => place !== null).length;
   const value = best.violation !== null ? `infeasible by ${short(best.violation, 6)}` : short(best.value, 10);
-  return section("best", "Best point", `Trial ${best.trial}: ${value}, after ${whole(best.order + 1)} evaluations.`,
+  const seen = `trial ${best.trial}: ${value}, ${times(study.repeat)}, the best of ${whole(data.state.told)}`;
+  const text = recommended && recommended.trial === best.trial
+    ? `Trial ${recommended.trial}: ${short(recommended.value, 10)}, ${times(recommended.evaluations)}; the best value seen is ${value}.`
+    : recommended
+    ? `Recommended is trial ${recommended.trial}: ${short(recommended.value, 10)}, ${times(recommended.evaluations)}. The best value seen is that of ${seen}; it may be lower by chance.`.replace("lower", study.direction === "maximize" ? "higher" : "lower")
+    : `${seen[0].toUpperCase()}${seen.slice(1)}; it came as number ${whole(best.order + 1)}.`;
+  return section("best", recommended ? "Recommended point" : "Best point", text, better,
     table(rows.slice(0, SHOWN)),
     rest.length ? el("details", {}, el("summary", {}, `${whole(rest.length)} more parameters`), table(rest)) : null,
     left > 0 ? el("p", {}, `and ${whole(left)} more, in the journal`) : null);
@@ -161,13 +171,16 @@ function importanceSection(data, shown) {
   return section("importance", "Importance", text, el("dl", { class: "bars" }, bars), hidden);
 }
 
-function multiples(indices, width, draw, caption) {
+function multiples(indices, width, draw, caption, isWide = () => false) {
   // Few charts share the width; many stand in a grid.
   const fit = Math.max(1, Math.floor((width + 24) / (248 + 24)));
   const rows = Math.ceil(indices.length / fit);
   const columns = Math.min(fit, rows > 2 ? fit : Math.max(2, Math.ceil(indices.length / rows)));
   const each = Math.floor((width - 24 * (columns - 1)) / columns);
-  return el("div", { class: "multiples", style: { gridTemplateColumns: `repeat(${columns}, minmax(0, 1fr))` } }, indices.map((i) => el("figure", {}, el("figcaption", {}, caption(i)), draw(i, each))));
+  return el("div", { class: "multiples", style: { gridTemplateColumns: `repeat(${columns}, minmax(0, 1fr))` } }, indices.map((i) => {
+    const isWhole = isWide(i, each - 52);
+    return el("figure", isWhole ? { style: { gridColumn: "1 / -1" } } : {}, el("figcaption", {}, caption(i)), draw(i, isWhole ? width : each));
+  }));
 }
 
 const importanceText = (data, i) => {
@@ -181,7 +194,7 @@ function slicesSection(data, shown, width) {
   if (!y) return section("slices", "Slices", null, nothing("No value yet."));
   for (const tick of y.ticks) tick.text = y.log && tick.at < 0.01 ? tick.at.toExponential(0).replace("-", MINUS) : short(tick.at, 3);
   return section("slices", "Slices", "Values over one parameter at a time. Where the cloud bends, the parameter matters; where it is flat, it does not.",
-    multiples(shown, width, (i, each) => slice(data, i, each, y), (i) => [el("h3", {}, data.parameters[i].name), el("span", {}, importanceText(data, i))]),
+    multiples(shown, width, (i, each) => slice(data, i, each, y), (i) => [el("h3", {}, data.parameters[i].name), el("span", {}, importanceText(data, i))], (i, room) => isMany(data.parameters[i], room)),
     legend(["ramp", "", "early to late"], ["diamond", "best", "best"], data.state.infeasible && ["", "infeasible", "infeasible"], data.state.failed && ["cross", "failed", "failed"], y.isCut && ["triangle", "value", "beyond the scale"]));
 }
 
@@ -230,10 +243,14 @@ function failureSection(data, width) {
       const title = `trial ${trial}${detail ? `: ${detail}` : ""}`;
       return stderr ? el("details", { "data-key": `${kind}-${trial}` }, el("summary", {}, title), el("pre", {}, stderr.trimEnd())) : el("div", {}, title);
     }))));
+  const linked = (data.failures.associations || []).map((part) => el("tr", {}, el("td", {}, part.name), el("td", {}, part.part),
+    el("td", { class: "number" }, `${percent(part.failed / part.count)} of ${whole(part.count)}`), el("td", { class: "number" }, `${percent(part.failed_elsewhere / part.count_elsewhere)} of ${whole(part.count_elsewhere)}`)));
   return section("failures", "Failures", data.state.retried ? `${whole(data.state.retried)} evaluations were tried more than once.` : null,
     failureChart(data, width),
     legend(data.state.failed && ["block", "failed", "failed"], data.state.infeasible && ["block", "infeasible", "infeasible"]),
-    rows.length ? el("table", { style: { marginTop: "1rem" } }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Kind"), el("th", { scope: "col", class: "number" }, "Count"), el("th", { scope: "col", class: "number" }, "Share"), el("th", { scope: "col", style: { width: "60%" } }, "Examples"))), el("tbody", {}, rows)) : null);
+    rows.length ? el("table", { style: { marginTop: "1rem" } }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Kind"), el("th", { scope: "col", class: "number" }, "Count"), el("th", { scope: "col", class: "number" }, "Share"), el("th", { scope: "col", style: { width: "60%" } }, "Examples"))), el("tbody", {}, rows)) : null,
+    linked.length ? [el("h3", { style: { marginTop: "1.4rem" } }, "What they go with"), el("p", {}, "The part of each parameter's range in which evaluations fail most, where it is no accident."),
+      el("table", { id: "linked" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Parameter"), el("th", { scope: "col" }, "Where"), el("th", { scope: "col", class: "number" }, "Failed there"), el("th", { scope: "col", class: "number" }, "Failed elsewhere"))), el("tbody", {}, linked))] : null);
 }
 
 function timelineSection(data, width) {

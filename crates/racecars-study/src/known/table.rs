@@ -1,0 +1,229 @@
+//! Known points as comma-separated values, quoted as RFC 4180 says: what `racecars export --to csv` writes, or
+//! any table with a column for each parameter and one for the value.
+
+use super::{Known, outcome};
+use crate::point::NamedPoint;
+use crate::text::Names;
+use racecars::{FailureKind, Outcome, Value, Values};
+
+/// Reads a table. Of the columns without a use here nothing is read; rows of trials that were running are left
+/// out.
+pub(super) fn read(text: &str, names: Names<'_>) -> Result<Vec<Known>, String> {
+    let mut rows = rows(text.strip_prefix('\u{feff}').unwrap_or(text))?.into_iter();
+    let header = rows.next().map(|(_, header)| header).unwrap_or_default();
+    let columns = Columns::find(&header, names)?;
+    let mut known = Vec::new();
+    for (line, cells) in rows {
+        if cells.len() != header.len() {
+            let (count, wanted) = (cells.len(), header.len());
+            return Err(format!("line {line} has {count} cells, and the header has {wanted}"));
+        }
+        let outcome = columns.outcome(&cells).map_err(|what| format!("line {line}: {what}"))?;
+        known.extend(outcome.map(|outcome| Known { point: columns.point(&cells), outcome }));
+    }
+    Ok(known)
+}
+
+/// Which column is what.
+struct Columns {
+    state: Option<usize>,
+    value: usize,
+    violation: Option<usize>,
+    detail: Option<usize>,
+    /// Each parameter's column, or those of its elements.
+    parameters: Vec<(String, Cells)>,
+}
+
+enum Cells {
+    One(usize),
+    Many(Vec<usize>),
+}
+
+impl Columns {
+    fn find(header: &[String], names: Names<'_>) -> Result<Columns, String> {
+        // Our own exports have the outcome first and the parameters last, which may have any name.
+        let first = |name: &str| header.iter().position(|column| column.trim() == name);
+        let last = |name: &str| header.iter().rposition(|column| column.trim() == name);
+        let value = first("value").ok_or_else(|| {
+            format!(
+                "the header `{}` has no column `value`; a table of known points has one for the value, one for \
+                 each parameter, and commas between",
+                header.join(",")
+            )
+        })?;
+        let of = |name: &str| {
+            let found = last(name).filter(|column| *column != value);
+            found.ok_or_else(|| format!("the header has no column for the parameter `{name}`"))
+        };
+        let mut parameters = Vec::new();
+        for entry in names.space.entries() {
+            let name = entry.name();
+            let cells = match entry.array_len() {
+                None => Cells::One(of(name)?),
+                Some(count) => {
+                    let columns = (0..count).map(|i| of(&format!("{name}[{i}]")));
+                    Cells::Many(columns.collect::<Result<_, String>>()?)
+                }
+            };
+            parameters.push((name.to_string(), cells));
+        }
+        for (name, _) in names.fixed.values() {
+            parameters.extend(of(name).ok().map(|column| (name.clone(), Cells::One(column))));
+        }
+        let is_free = |column: &usize| {
+            parameters.iter().all(|(_, cells)| match cells {
+                Cells::One(other) => other != column,
+                Cells::Many(others) => !others.contains(column),
+            })
+        };
+        let own = |name: &str| first(name).filter(is_free);
+        let (state, violation, detail) = (own("state"), own("violation"), own("detail"));
+        Ok(Columns { state, value, violation, detail, parameters })
+    }
+
+    fn point(&self, cells: &[String]) -> NamedPoint {
+        let value = |column: usize| Value::Text(unguarded(cells[column].trim()).to_string());
+        let values = self.parameters.iter().map(|(name, columns)| {
+            let values = match columns {
+                Cells::One(column) => Values::One(value(*column)),
+                Cells::Many(columns) => {
+                    Values::Many(columns.iter().map(|column| value(*column)).collect())
+                }
+            };
+            (name.clone(), values)
+        });
+        NamedPoint::new(values.collect())
+    }
+
+    /// The outcome of a row; `None` if it was still running.
+    fn outcome(&self, cells: &[String]) -> Result<Option<Outcome>, String> {
+        let cell = |column: Option<usize>| column.map_or("", |column| cells[column].trim());
+        let number = |name: &str, column: Option<usize>| match cell(column) {
+            "" => Ok(None),
+            text => text.parse::<f64>().map(Some).map_err(|_| {
+                format!("`{text}` in the column `{name}` is not a number; decimals have a point")
+            }),
+        };
+        let (value, violation) =
+            (number("value", Some(self.value))?, number("violation", self.violation)?);
+        match cell(self.state) {
+            "running" => Ok(None),
+            "" | "value" | "infeasible" => {
+                Ok(Some(outcome(value, violation, None).map_err(String::from)?))
+            }
+            state => {
+                if !FailureKind::ALL.iter().any(|kind| kind.name() == state) {
+                    let kinds: Vec<&str> =
+                        FailureKind::ALL.iter().map(|kind| kind.name()).collect();
+                    let kinds = kinds.join(", ");
+                    return Err(format!(
+                        "the state `{state}` is none of value, infeasible, running, {kinds}"
+                    ));
+                }
+                let detail = Some(unguarded(cell(self.detail))).filter(|text| !text.is_empty());
+                Ok(Some(outcome(None, None, Some(detail.unwrap_or(state)))?))
+            }
+        }
+    }
+}
+
+/// A text without the apostrophe that our exports put before what spreadsheets take for a formula.
+fn unguarded(text: &str) -> &str {
+    let rest = text.strip_prefix('\'');
+    let is_guarded = |rest: &&str| rest.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '\'']);
+    rest.filter(is_guarded).unwrap_or(text)
+}
+
+/// The rows with the lines that they begin in; empty lines are none.
+fn rows(text: &str) -> Result<Vec<(usize, Vec<String>)>, String> {
+    let (mut rows, mut cells, mut cell) = (Vec::new(), Vec::new(), String::new());
+    let (mut line, mut began, mut is_quoted, mut was_quoted) = (1, 1, false, false);
+    let mut letters = text.chars().peekable();
+    loop {
+        let letter = letters.next();
+        if letter == Some('\n') {
+            line += 1;
+        }
+        match letter {
+            Some('"') if is_quoted && letters.peek() == Some(&'"') => {
+                letters.next();
+                cell.push('"');
+            }
+            Some('"') if is_quoted => is_quoted = false,
+            Some('"') if cell.is_empty() && !was_quoted => (is_quoted, was_quoted) = (true, true),
+            Some(letter) if is_quoted => cell.push(letter),
+            None if is_quoted => return Err(format!("the quote of line {began} is never closed")),
+            Some('\r') if letters.peek() == Some(&'\n') => {}
+            Some(',') => {
+                cells.push(std::mem::take(&mut cell));
+                was_quoted = false;
+            }
+            Some('\n') | None => {
+                let is_empty = cells.is_empty() && cell.is_empty() && !was_quoted;
+                cells.push(std::mem::take(&mut cell));
+                let row = std::mem::take(&mut cells);
+                if !is_empty {
+                    rows.push((began, row));
+                }
+                (began, was_quoted) = (line, false);
+                if letter.is_none() {
+                    return Ok(rows);
+                }
+            }
+            Some(letter) => cell.push(letter),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use racecars::Space;
+
+    fn known(text: &str) -> Result<Vec<String>, String> {
+        let builder = Space::builder().real("x", 0.0, 9.0).categorical("m", ["a,b", "-c", "'d"]);
+        let space = builder.reals("w", 2, 0.0, 1.0).build().unwrap();
+        let fixed: NamedPoint = "y=5".parse().unwrap();
+        let known = read(text, Names { space: &space, fixed: &fixed })?;
+        let text = |known: &Known| serde_json::to_string(known).unwrap();
+        let typed = known.into_iter().map(|known| {
+            let point = known.point.without_fixed(&fixed).unwrap().of_space(&space).unwrap();
+            text(&Known { point, ..known })
+        });
+        Ok(typed.collect())
+    }
+
+    #[test]
+    fn tables_of_others_and_our_own_are_read() {
+        let rows =
+            known("\u{feff}w[0],w[1],m,x,loss,value\r\n0,1,\"a,b\",2.5,7,3\r\n\r\n").unwrap();
+        assert_eq!(rows, [r#"{"params":{"x":2.5,"m":"a,b","w":[0.0,1.0]},"value":3.0}"#]);
+        let ours = "trial,state,value,violation,detail,attempts,seconds,worker,asked,ended,x,m,w[0],w[1],y\n\
+                    0,value,1.5,,,1,0.1,0,t,t,1,'-c,0,1,5\n\
+                    1,infeasible,2,0.5,,1,0.1,0,t,t,1,''d,0,1,5\n\
+                    2,exit,,,\"exit code 3, \"\"bad\"\"\nand so on\",1,0.1,0,t,t,1,'-c,0,1,5\n\
+                    3,running,,,,,,,t,,1,'-c,0,1,5\n";
+        let rows = known(ours).unwrap();
+        assert_eq!(rows[0], r#"{"params":{"x":1.0,"m":"-c","w":[0.0,1.0]},"value":1.5}"#);
+        assert_eq!(
+            rows[1],
+            r#"{"params":{"x":1.0,"m":"'d","w":[0.0,1.0]},"value":2.0,"infeasible":0.5}"#
+        );
+        assert!(rows[2].ends_with(r#""failed":"exit code 3, \"bad\"\nand so on"}"#), "{}", rows[2]);
+        assert_eq!(rows.len(), 3);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let error = |text: &str| known(text).unwrap_err();
+        assert!(error("").contains("no column `value`"));
+        assert!(error("x;value\n").contains("commas between"));
+        assert!(error("x,m,w[0],value\n").contains("no column for the parameter `w[1]`"));
+        let row = |row: &str| error(&format!("x,m,w[0],w[1],value,state\n{row}\n"));
+        assert!(row("1,-c,0,1").contains("line 2 has 4 cells, and the header has 6"));
+        assert!(row("1,-c,0,1,low,").contains("line 2: `low` in the column `value`"));
+        assert!(row("1,-c,0,1,,").contains("line 2: tell one of value"));
+        assert!(row("1,-c,0,1,1,odd").contains("the state `odd` is none of value,"));
+        assert!(row("1,\"-c").contains("the quote of line 2 is never closed"));
+    }
+}
