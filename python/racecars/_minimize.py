@@ -102,8 +102,8 @@ def minimize(
     from_
         Trials to take over as known points: a result, its ``trials``, or the folder of a study.
         Parameters are matched by name; those that are gone are ignored. Trials that failed are left
-        out, and so are those outside the new ranges, with a warning. For a parameter that was added, give the value that it
-        had: ``from_=(res, {"momentum": 0.9})``.
+        out, and so are those outside the new ranges, with a warning. For a parameter that was
+        added, give the value that it had: ``from_=(res, {"momentum": 0.9})``.
     integrality
         Which coordinates of ``bounds`` are integers, as in ``differential_evolution``.
     constraints
