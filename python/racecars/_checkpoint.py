@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -180,12 +181,30 @@ class Checkpoint:
 
 _HELD: set[int] = set()
 """The locked files of this process."""
+_LENT: set[int] = set()
+"""Those that belong to native code, which has the journals of studies."""
+
+
+@contextlib.contextmanager
+def held_here_only(files: Iterable[int]) -> Iterator[None]:
+    """Meanwhile, forked processes do not have these files, and so not the locks on them."""
+    ours = set(files)
+    _LENT.update(ours)
+    try:
+        yield
+    finally:
+        _LENT.difference_update(ours)
 
 
 def _let_go() -> None:
     """In a forked process, which would keep the lock if it outlived its parent."""
     while _HELD:
         os.close(_HELD.pop())
+    if _LENT:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        while _LENT:
+            os.dup2(nothing, _LENT.pop(), inheritable=False)
+        os.close(nothing)
 
 
 if hasattr(os, "register_at_fork"):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Optional
 import numpy as np
 
 from racecars import _core, _loops, _options
-from racecars._checkpoint import ANEW, Checkpoint
+from racecars._checkpoint import ANEW, Checkpoint, held_here_only
 from racecars._constraints import Constraints
 from racecars._core import Session
 from racecars._objective import Objective, Outcome, outcome_of
@@ -252,6 +252,7 @@ def minimize(
             jobs = int(workers) if isinstance(workers, (int, np.integer)) and workers > 0 else 1
             ways = (plan.method, settings, plan.seed, starts, told, jobs, resume == "never")
             session.open_study(plan.folder, *ways)
+            stack.enter_context(held_here_only(session.study_files()))
         else:
             for point in starts:
                 session.start(point)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import signal
 import time
 from pathlib import Path
@@ -222,6 +223,40 @@ def test_two_runs_on_one_folder_exclude_each_other(tmp_path: Path) -> None:
     racecars.minimize(fun, BOUNDS, maxfev=20, rng=1, study=tmp_path)
     assert "is running the study in" in refused[0]
     assert racecars.minimize(sphere, BOUNDS, maxfev=30, study=tmp_path).nit == 30
+
+
+def test_a_process_that_outlives_the_run_does_not_keep_the_study(
+    script: Any, tmp_path: Path
+) -> None:
+    run = script(
+        """
+        import os, racecars, time
+        def fun(x):
+            if not os.path.exists("child"):
+                child = os.fork()
+                if child == 0:
+                    time.sleep(600)
+                    os._exit(0)
+                with open("child.tmp", "w") as file:
+                    file.write(str(child))
+                os.rename("child.tmp", "child")
+            time.sleep(0.01)
+            return float(x[0])
+        racecars.minimize(fun, [(-5, 5)] * 3, maxfev=1000, rng=1, study="s")
+        """
+    )
+    while not (tmp_path / "child").exists():
+        assert run.poll() is None, run.communicate()
+        time.sleep(0.01)
+    child = int((tmp_path / "child").read_text())
+    try:
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+        os.kill(child, 0)  # is there still
+        res = racecars.minimize(sphere, BOUNDS, maxfev=1000, study=tmp_path / "s", patience=1)
+        assert res.nit > 0
+    finally:
+        os.kill(child, signal.SIGKILL)
 
 
 def test_the_report_of_a_study_and_of_a_run_without_one(tmp_path: Path) -> None:

@@ -203,6 +203,12 @@ mod unix {
             Ok(is_resumed)
         }
 
+        /// The descriptors of the study's journal and its lock, which forked processes have as well.
+        fn study_files(&self, py: Python<'_>) -> Vec<i32> {
+            let inner = self.lock(py);
+            inner.journal.as_ref().map_or(Vec::new(), |Journal(recorder)| recorder.descriptors())
+        }
+
         /// Writes in the study's journal why the run stopped.
         fn close_study(&self, py: Python<'_>) -> PyResult<()> {
             let mut inner = self.lock(py);

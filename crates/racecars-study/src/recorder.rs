@@ -18,6 +18,7 @@ use crate::trace::{self, Reader, not_begun};
 use racecars::{Session, Space, StopReason, Trial};
 use std::collections::HashMap;
 use std::io;
+use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
 /// Writes the journal of a search; the study's folder is locked until this is dropped.
@@ -120,6 +121,12 @@ impl Recorder {
     /// The settings.
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// The descriptors of the journal and its lock. A process that is forked from this one has them as well, and would
+    /// keep the study locked if it outlived this one: let it put others in their place.
+    pub fn descriptors(&self) -> Vec<RawFd> {
+        self._lock.descriptors().into_iter().chain(self.journal.descriptors()).collect()
     }
 
     /// Writes that a point was proposed; where outcomes are told in order, after this many.
