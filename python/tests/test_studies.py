@@ -225,6 +225,25 @@ def test_two_runs_on_one_folder_exclude_each_other(tmp_path: Path) -> None:
     assert racecars.minimize(sphere, BOUNDS, maxfev=30, study=tmp_path).nit == 30
 
 
+def test_a_journal_that_is_gone_ends_the_run_with_a_copy(tmp_path: Path) -> None:
+    calls: list[Any] = []
+
+    def fun(x: Any) -> float:
+        calls.append(x)
+        if len(calls) == 20:
+            (tmp_path / "journal.jsonl").unlink()
+        return sphere(x)
+
+    with pytest.raises(ValueError, match=r"was deleted or moved during the run. A copy of it is"):
+        racecars.minimize(fun, BOUNDS, maxfev=50, rng=1, study=tmp_path)
+    (copy,) = tmp_path.glob("journal-*.jsonl")
+    copy.rename(tmp_path / "journal.jsonl")
+    whole = racecars.minimize(sphere, BOUNDS, maxfev=50, rng=1)
+    same(whole, racecars.minimize(fun, BOUNDS, maxfev=50, study=tmp_path))
+    # Only the evaluation whose outcome could not be written is made again.
+    assert len(calls) == 51
+
+
 def test_a_process_that_outlives_the_run_does_not_keep_the_study(
     script: Any, tmp_path: Path
 ) -> None:
