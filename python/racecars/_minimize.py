@@ -42,13 +42,14 @@ def minimize(
     x0: Any = None,
     known: Any = (),
     from_: Any = None,
+    assume: Mapping[str, Any] | None = None,
     integrality: Any = None,
     constraints: Any = (),
     maxfev: int | None = None,
     maxtime: float | None = None,
     target: float | None = None,
     patience: int | None = None,
-    patience_tol: float = 0.0,
+    patience_tolerance: float = 0.0,
     callback: Callable[..., Any] | None = None,
     rng: Any = None,
     workers: Any = 1,
@@ -93,17 +94,18 @@ def minimize(
         ``bool``, or ``racecars.Real``, ``Integer`` or ``Choice``.
     x0
         A point, or several, to be evaluated first: arrays, or dicts where the space is one. A
-        parameter that a dict leaves out has the middle of its range (on a log scale, of the
-        logarithms), of ordered choices the middle one, of others the first.
+        parameter that a dict leaves out is as in the best known point (of ``known`` and ``from_``);
+        without one, it has the middle of its range (on a log scale, of the logarithms), of ordered
+        choices the middle one, of others the first.
     known
         Points evaluated before, as pairs of a point and its value: ``[(x, 1.5), ...]``. They are
         not evaluated again and count in no total, but the search learns from them, and one may be
         the best. A value may also be what else ``fun`` may return.
-    from_
-        Trials to take over as known points: a result, its ``trials``, or the folder of a study.
-        Parameters are matched by name; those that are gone are ignored. Trials that failed are left
-        out, and so are those outside the new ranges, with a warning. For a parameter that was
-        added, give the value that it had: ``from_=(res, {"momentum": 0.9})``.
+    from_, assume
+        Trials to take over as known points: a result, its ``trials``, the folder of a study, or a
+        list of them. Parameters are matched by name; those that are gone are ignored. Trials that
+        failed are left out, and so are those outside the new ranges, with a warning. ``assume``
+        has the values that parameters had there which were added since: ``{"momentum": 0.9}``.
     integrality
         Which coordinates of ``bounds`` are integers, as in ``differential_evolution``.
     constraints
@@ -114,7 +116,7 @@ def minimize(
         The run stops after this many evaluations, after this many seconds (evaluations under way
         are waited for), or after this many evaluations without an improvement. If none of them is
         given, it stops after 100 evaluations per coordinate, at least 1000.
-    patience_tol
+    patience_tolerance
         With ``patience``: an improvement counts once the value is better by this much than when it
         last counted.
     target
@@ -186,14 +188,14 @@ def minimize(
     settings = _options.plain(options)
     given = _space(bounds, space, integrality, method)
     _check(vectorized, retries, on_error, resume, timeout, lookahead)
-    _check_limits(maxfev, maxtime, patience, patience_tol)
+    _check_limits(maxfev, maxtime, patience, patience_tolerance)
     _check_study(study, checkpoint, method, resume)
     maxfev = _core.budget(given.dimension, maxfev, maxtime, patience)
     is_one = isinstance(workers, (int, np.integer)) and workers == 1 and timeout is None
     is_here = vectorized or (is_one and (not deterministic or lookahead == 1))
     ahead = (lookahead or _core.LOOKAHEAD) if deterministic and not is_here else None
-    starts = _points(x0, given)
-    told = [*_known(known, given), *_taken_over(from_, given)]
+    told = [*_known(known, given), *_taken_over(from_, assume, given)]
+    starts = _completed(_points(x0, given), told, given, maximize)
     constrained = Constraints(constraints)
     objective = Objective(fun, args if isinstance(args, tuple) else (args,), constrained)
     with ExitStack() as stack:
@@ -227,7 +229,7 @@ def minimize(
             maxtime=maxtime,
             target=target,
             patience=patience,
-            patience_tolerance=patience_tol,
+            patience_tolerance=patience_tolerance,
             lookahead=ahead,
             watch=callback is not None or saved is not None or disp,
             maximize=maximize,
@@ -341,15 +343,35 @@ def _known(given: Any, space: Space) -> list[_Known]:
     return found
 
 
-def _taken_over(given: Any, space: Space) -> list[_Known]:
+def _completed(starts: list[Any], told: list[_Known], space: Space, maximize: bool) -> list[Any]:
+    """Start points; what dicts leave out is as in the best known point, if there is one."""
+    known = [point for point in told if point[3] is None]
+    if not known or not any(isinstance(start, dict) for start in starts):
+        return starts
+
+    def rank(point: _Known) -> tuple[float, float]:
+        _, value, violation, *_ = point
+        return violation or 0.0, 0.0 if value is None else -value if maximize else value
+
+    best = min(known, key=rank)[0]
+    usual = dict(best) if isinstance(best, Mapping) else space.params(best)
+    return [{**usual, **start} if isinstance(start, dict) else start for start in starts]
+
+
+def _taken_over(given: Any, assume: Mapping[str, Any] | None, space: Space) -> list[_Known]:
     """The trials to take over, as known points of this space."""
+    strange = [name for name in assume or () if name not in space.names]
+    if strange:
+        names = ", ".join(space.names[:20])
+        raise ValueError(f"assume: `{strange[0]}` is no parameter; there are {names}")
     if given is None:
+        if assume:
+            raise ValueError(f"assume is {dict(assume)}, which has an effect only with from_")
         return []
-    if isinstance(given, list):
-        return [point for one in given for point in _taken_over(one, space)]
-    source, values = given if isinstance(given, tuple) else (given, {})
-    trials = trials_of(source, "from_")
-    added = {**trials.fixed, **values}
+    if isinstance(given, (list, tuple)):
+        return [point for one in given for point in _taken_over(one, assume, space)]
+    trials = trials_of(given, "from_")
+    added = {**trials.fixed, **(assume or {})}
     # What failed there may work here.
     trials = trials[np.isin(trials.outcome, ("value", "infeasible"))]
     rows, places = space.taken_over(trials.space, np.ascontiguousarray(trials.x), added)
@@ -486,10 +508,10 @@ def _check_study(study: Any, checkpoint: Any, method: Any, resume: str) -> None:
 
 
 def _check_limits(
-    maxfev: int | None, maxtime: float | None, patience: int | None, patience_tol: float
+    maxfev: int | None, maxtime: float | None, patience: int | None, patience_tolerance: float
 ) -> None:
-    if not patience_tol >= 0.0:
-        raise ValueError(f"patience_tol is {patience_tol}; it must be 0 or more")
+    if not patience_tolerance >= 0.0:
+        raise ValueError(f"patience_tolerance is {patience_tolerance}; it must be 0 or more")
     for name, count in (("maxfev", maxfev), ("patience", patience)):
         if count is not None and count < 1:
             raise ValueError(f"{name} is {count}; it must be at least 1")

@@ -61,7 +61,7 @@ OTHER_NAMES = {
     "maxtime": "deadline max_seconds max_time time_budget time_limit",
     "target": "f_target fmin ftarget goal stop_fitness target_value value_to_reach vtr",
     "patience": "early_stopping n_iter_no_change stall",
-    "patience_tol": "atol f_tol ftol min_delta tol tolerance",
+    "patience_tolerance": "atol f_tol ftol min_delta tol tolerance",
     "x0": "initial initial_point initial_points start start_points x_0 x_init",
     "known": "evaluated history observations warm_start",
     "from_": "previous transfer warm_start_from",

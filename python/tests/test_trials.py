@@ -202,6 +202,12 @@ def test_start_points_may_leave_parameters_out() -> None:
     assert first["lr"] == pytest.approx(1e-3) and list(first["w"]) == [0, 0]
     assert (first["depth"], first["act"], first["size"], first["bias"]) == (7, "relu", "m", False)
     assert (second["depth"], second["act"]) == (4, "tanh")
+    asked.clear()
+    known = [({**first, "depth": 2, "size": "l"}, 3.0), ({**first, "depth": 3}, 5.0)]
+    for run, depth, size in ((racecars.minimize, 2, "l"), (racecars.maximize, 3, "m")):
+        run(fun, space=space, x0={"act": "tanh"}, known=known, maxfev=1, rng=1)
+        last = asked[-1]
+        assert (last["depth"], last["act"], last["size"]) == (depth, "tanh", size)
     with pytest.raises(ValueError, match="no coordinate is named `dept`"):
         racecars.minimize(fun, space=space, x0={"dept": 7}, maxfev=4)
 
@@ -217,12 +223,14 @@ def test_trials_are_taken_over_by_name() -> None:
     inside = (first.trials.x[:, 0] >= 1e-4) & (first.trials.x[:, 1] >= 3)
     assert 0 < inside.sum() < 100
     told: list[Any] = []
-    with pytest.raises(ValueError, match="from_: `m` is no parameter of the trials"):
+    with pytest.raises(
+        ValueError, match="from_: parameter `m` is new: the trials to take over do not"
+    ):
         racecars.minimize(told.append, space=other, maxfev=1, from_=first)
     warned = f"from_: {100 - inside.sum()} of 100 trials are outside the space"
     with pytest.warns(RuntimeWarning, match=warned):
         res = racecars.minimize(
-            lambda p: 1e9, space=other, maxfev=1, from_=(first.trials, {"m": 0.25}), rng=1
+            lambda p: 1e9, space=other, maxfev=1, from_=first.trials, assume={"m": 0.25}, rng=1
         )
     assert res.optimizer.told == 1 + inside.sum()
     best = first.trials[inside]
@@ -232,6 +240,10 @@ def test_trials_are_taken_over_by_name() -> None:
     assert res.params["lr"] == pytest.approx(wanted.params["lr"])
     with pytest.raises(ValueError, match="from_ is int, not a result of minimize"):
         racecars.minimize(sphere, BOUNDS, from_=3)
+    with pytest.raises(ValueError, match="assume: `k` is no parameter; there are lr, act"):
+        racecars.minimize(loss, space=other, from_=first, assume={"k": 1})
+    with pytest.raises(ValueError, match="has an effect only with from_"):
+        racecars.minimize(loss, space=other, assume={"m": 1})
 
 
 @pytest.mark.filterwarnings("ignore:evaluation .* failed:RuntimeWarning")
@@ -308,10 +320,10 @@ def test_patience_has_a_tolerance() -> None:
 
     ways: Any = {"patience": 50, "maxfev": 400, "rng": 1, "noise": "no"}
     assert racecars.minimize(slow_descent, BOUNDS, **ways).nfev == 400
-    res = racecars.minimize(slow_descent, BOUNDS, patience_tol=1.0, **ways)
+    res = racecars.minimize(slow_descent, BOUNDS, patience_tolerance=1.0, **ways)
     assert (res.stop_reason, res.nfev) == ("no-improvement", 51)
-    with pytest.raises(ValueError, match="patience_tol is -1; it must be 0 or more"):
-        racecars.minimize(sphere, BOUNDS, patience=5, patience_tol=-1)
+    with pytest.raises(ValueError, match="patience_tolerance is -1; it must be 0 or more"):
+        racecars.minimize(sphere, BOUNDS, patience=5, patience_tolerance=-1)
 
 
 @pytest.mark.parametrize(
@@ -326,7 +338,7 @@ def test_patience_has_a_tolerance() -> None:
         ("maxfevv", "did you mean `maxfev`?"),
         ("populatoin", "did you mean `population`?"),
         ("direction", "racecars.maximize maximizes"),
-        ("zzz", "there are args, bounds, "),
+        ("zzz", "there are args, "),
     ],
 )
 def test_wrong_keywords_are_answered_with_the_right_ones(wrong: str, text: str) -> None:

@@ -131,8 +131,8 @@ impl Space {
             }
             let value = given.get_item(name)?.ok_or_else(|| {
                 PyValueError::new_err(format!(
-                    "from_: `{name}` is no parameter of the trials to take over; say which value it had, as \
-                     in from_=(trials, {{\"{name}\": value}})"
+                    "from_: parameter `{name}` is new: the trials to take over do not have it. Say which value it \
+                     had there, like assume={{\"{name}\": value}}"
                 ))
             })?;
             added.push(self.assignment(name, &value)?);
