@@ -262,6 +262,77 @@ fn a_point_can_become_known_amid_a_session_and_be_the_best() {
 }
 
 #[test]
+fn points_that_become_known_suit_every_algorithm_and_replay() {
+    enum Event {
+        Ask(Vec<f64>),
+        Tell(u64, f64),
+        Known(Vec<f64>, f64, u64),
+    }
+    let (lookahead, budget) = (3, 60);
+    let mut names: Vec<String> = Algorithm::NAMES.iter().map(ToString::to_string).collect();
+    names.extend(["auto(noise=yes)", "auto(noise=no)"].map(String::from));
+    for name in names {
+        let Ok(algorithm) = name.parse::<Algorithm>() else { continue };
+        let open = || {
+            let optimizer = algorithm.optimizer(&space(), Some(budget), 3).ok()?;
+            let mut session = Session::new(optimizer, Direction::Minimize);
+            session.set_order(Order::InOrder { lookahead }).unwrap();
+            Some(session)
+        };
+        let Some(mut session) = open() else { continue };
+        session.set_rules(rules(|rules| rules.evaluations = Some(budget))).unwrap();
+        let (mut random, mut events, mut out) = (Random::new(5), Vec::new(), Vec::<Trial>::new());
+        loop {
+            match session.next(Duration::ZERO).unwrap() {
+                Next::Evaluate(trial) => {
+                    events.push(Event::Ask(trial.point().to_vec()));
+                    out.push(trial);
+                }
+                Next::Stop(_) => break,
+                _ => {
+                    let trial = out.swap_remove(random.index(out.len()));
+                    let value = sphere(trial.point()) + random.normal();
+                    events.push(Event::Tell(trial.number(), value));
+                    session.tell(trial, value).unwrap();
+                }
+            }
+            if random.index(5) == 0 {
+                let mut point = vec![0.0; 4];
+                space().draw(&mut random, &mut point);
+                let (value, told) = (sphere(&point) / 3.0, session.counts().evaluations);
+                session.known(point.clone(), value).unwrap();
+                events.push(Event::Known(point, value, told));
+            }
+        }
+        assert_eq!(session.counts().evaluations, budget, "{name}");
+        let mut replayed = open().unwrap();
+        for event in events {
+            match event {
+                Event::Ask(point) => {
+                    let trial = replayed.replay_ask(None).unwrap().unwrap();
+                    assert_eq!(trial.point(), point, "{name}");
+                    out.push(trial);
+                }
+                Event::Tell(number, value) => {
+                    let place = out.iter().position(|trial| trial.number() == number).unwrap();
+                    replayed.tell(out.remove(place), value).unwrap();
+                }
+                Event::Known(point, value, told) => {
+                    replayed.replay_tells(Some(told)).unwrap();
+                    replayed.known(point, value).unwrap();
+                }
+            }
+        }
+        replayed.settle().unwrap();
+        assert_eq!(replayed.counts(), session.counts(), "{name}");
+        assert_eq!(
+            (replayed.value(), replayed.best_trial()),
+            (session.value(), session.best_trial())
+        );
+    }
+}
+
+#[test]
 fn patience_does_not_count_improvements_below_the_tolerance_until_they_add_up() {
     let values = [10.0, 9.5, 9.0, 8.9, 8.8, 8.7, 8.6, 8.5];
     let run = |tolerance: f64, sign: f64| {

@@ -20,12 +20,13 @@ use serde_json::{Value, json};
 const PARAMETERS: usize = 500;
 /// How many evaluations the page has, and how many places of theirs.
 const ROWS: usize = 3000;
-const PLACES: usize = 450_000;
+const PLACES: usize = 400_000;
 /// How many of the best tenth are drawn.
 const BEST: usize = 250;
-/// How large the table of trials is before it is encoded, how many parameters it has by importance, and how
-/// many of the best are in it in any case.
+/// How many bytes the table of trials has before they are encoded, and how many it has together with the places;
+/// how many parameters it has by importance, and how many of the best are in it in any case.
 const TABLE: usize = 800_000;
+const TABLE_AND_PLACES: usize = 1_200_000;
 const TABLE_PARAMETERS: usize = 20;
 const TABLE_BEST: usize = 1000;
 /// How many improvements, and how many pieces of time for failures.
@@ -336,7 +337,8 @@ fn table(digest: &Digest, shown: &[usize]) -> Table {
     let shown = &shown[..shown.len().min(TABLE_PARAMETERS)];
     let has_violations = trials.iter().any(|trial| trial.status == TrialStatus::Infeasible);
     let width = 4 * shown.len() + 13 + if has_violations { 4 } else { 0 };
-    let room = TABLE / width;
+    let places = 2 * (kept.rows().min(ROWS) * kept.tracked().min(PARAMETERS)).min(PLACES);
+    let room = TABLE.min(TABLE_AND_PLACES - places) / width;
     let mut rows: Vec<usize> = (0..kept.rows()).collect();
     if rows.len() > room {
         let mut best = rows.clone();
