@@ -5,21 +5,24 @@
 >>> bool(res.fun < 1)
 True
 
-:func:`minimize` is SciPy-like, in one process or on many workers; :class:`Optimizer` is ask and
-tell; :func:`settings` lists what can be set of each of the :data:`METHODS`.
+:func:`minimize` and :func:`maximize` are SciPy-like, in one process or on many workers;
+:class:`Optimizer` is ask and tell; :mod:`racecars.plot` draws results; :func:`settings` lists what
+can be set of each of the :data:`METHODS`.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 from racecars._core import METHODS, Candidate, SpaceExhausted, __version__, settings
-from racecars._minimize import method, minimize
+from racecars._minimize import maximize, method, minimize
 from racecars._objective import Infeasible
 from racecars.embedding import Embedding
 from racecars.optimizer import Best, Optimizer
 from racecars.space import Choice, Integer, Real, Space
+from racecars.trials import Trial, Trials, read_study
 
 if TYPE_CHECKING:
+    from racecars import plot
     from racecars.result import Failure, OptimizeResult
 
 __all__ = [
@@ -36,9 +39,14 @@ __all__ = [
     "Real",
     "Space",
     "SpaceExhausted",
+    "Trial",
+    "Trials",
     "__version__",
+    "maximize",
     "method",
     "minimize",
+    "plot",
+    "read_study",
     "settings",
 ]
 
@@ -50,6 +58,6 @@ def __getattr__(name: str) -> Any:
 
         return getattr(result, name)
     # These need packages that may not be installed.
-    if name in ("optuna", "ray"):
+    if name in ("optuna", "plot", "ray"):
         return importlib.import_module(f"racecars.{name}")
     raise AttributeError(f"module 'racecars' has no attribute {name!r}")

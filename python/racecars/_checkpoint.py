@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,6 +122,8 @@ class Checkpoint:
     def check(self, state: dict[str, Any], asked: dict[str, str]) -> None:
         """Refuses to resume a run that was asked for something else."""
         saved = state.get("asked")
+        if isinstance(saved, dict):
+            saved.setdefault("goal", "to minimize")  # earlier files do not say so
         if not isinstance(saved, dict) or not asked.keys() <= saved.keys():
             raise self.damaged("it does not say what was asked for")
         other = [name for name in asked if asked[name] != saved[name]]
@@ -178,12 +181,30 @@ class Checkpoint:
 
 _HELD: set[int] = set()
 """The locked files of this process."""
+_LENT: set[int] = set()
+"""Those that belong to native code, which has the journals of studies."""
+
+
+@contextlib.contextmanager
+def held_here_only(files: Iterable[int]) -> Iterator[None]:
+    """Meanwhile, forked processes do not have these files, and so not the locks on them."""
+    ours = set(files)
+    _LENT.update(ours)
+    try:
+        yield
+    finally:
+        _LENT.difference_update(ours)
 
 
 def _let_go() -> None:
     """In a forked process, which would keep the lock if it outlived its parent."""
     while _HELD:
         os.close(_HELD.pop())
+    if _LENT:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        while _LENT:
+            os.dup2(nothing, _LENT.pop(), inheritable=False)
+        os.close(nothing)
 
 
 if hasattr(os, "register_at_fork"):

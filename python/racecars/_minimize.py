@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
-from racecars import _core, _loops
-from racecars._checkpoint import ANEW, Checkpoint
+from racecars import _core, _loops, _options
+from racecars._checkpoint import ANEW, Checkpoint, held_here_only
 from racecars._constraints import Constraints
 from racecars._core import Session
-from racecars._objective import Objective, outcome_of
+from racecars._objective import Objective, Outcome, outcome_of
 from racecars._run import Run
-from racecars.optimizer import Optimizer
+from racecars.optimizer import Optimizer, seed_of
 from racecars.space import Space, space_of
+from racecars.trials import Plan, trials_of
 
 if TYPE_CHECKING:
+    from typing_extensions import ParamSpec, Unpack
+
+    from racecars._options import Options
     from racecars.result import OptimizeResult
+
+    P = ParamSpec("P")
 
 # The number of points that `vectorized` evaluates together.
 COLUMNS = 32
@@ -33,12 +41,15 @@ def minimize(
     space: Any = None,
     x0: Any = None,
     known: Any = (),
+    from_: Any = None,
+    assume: Mapping[str, Any] | None = None,
     integrality: Any = None,
     constraints: Any = (),
     maxfev: int | None = None,
     maxtime: float | None = None,
     target: float | None = None,
     patience: int | None = None,
+    patience_tolerance: float = 0.0,
     callback: Callable[..., Any] | None = None,
     rng: Any = None,
     workers: Any = 1,
@@ -47,12 +58,13 @@ def minimize(
     retries: int = 0,
     on_error: str = "penalize",
     checkpoint: Any = None,
+    study: Any = None,
     resume: str = "auto",
     disp: bool = False,
     method: str | Optimizer | None = None,
     deterministic: bool = False,
     lookahead: int | None = None,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> OptimizeResult:
     """Minimizes a function that has no gradient.
 
@@ -81,11 +93,19 @@ def minimize(
         values are ``(low, high)``, ``(low, high, "log")``, a ``range``, a list of choices,
         ``bool``, or ``racecars.Real``, ``Integer`` or ``Choice``.
     x0
-        A point, or several, to be evaluated first: arrays, or dicts where the space is one.
+        A point, or several, to be evaluated first: arrays, or dicts where the space is one. A
+        parameter that a dict leaves out is as in the best known point (of ``known`` and ``from_``);
+        without one, it has the middle of its range (on a log scale, of the logarithms), of ordered
+        choices the middle one, of others the first.
     known
         Points evaluated before, as pairs of a point and its value: ``[(x, 1.5), ...]``. They are
         not evaluated again and count in no total, but the search learns from them, and one may be
         the best. A value may also be what else ``fun`` may return.
+    from_, assume
+        Trials to take over as known points: a result, its ``trials``, the folder of a study, or a
+        list of them. Parameters are matched by name; those that are gone are ignored. Trials that
+        failed are left out, and so are those outside the new ranges, with a warning. ``assume``
+        has the values that parameters had there which were added since: ``{"momentum": 0.9}``.
     integrality
         Which coordinates of ``bounds`` are integers, as in ``differential_evolution``.
     constraints
@@ -96,6 +116,9 @@ def minimize(
         The run stops after this many evaluations, after this many seconds (evaluations under way
         are waited for), or after this many evaluations without an improvement. If none of them is
         given, it stops after 100 evaluations per coordinate, at least 1000.
+    patience_tolerance
+        With ``patience``: an improvement counts once the value is better by this much than when it
+        last counted.
     target
         The run stops when the best value is this low. Where the function is noisy, a lucky value
         does not stop it: the best value must be the mean of several evaluations.
@@ -112,7 +135,9 @@ def minimize(
         Where sending a point takes longer than evaluating it, one worker evaluates, and
         ``res.message`` says so.
     vectorized
-        ``fun`` takes an array whose columns are points and returns the values.
+        ``fun`` takes an array whose columns are points and returns the values. Where the space is a
+        dict, it takes a dict of arrays: one value per point, or, of an array of parameters, one
+        row per parameter. Choices that are not numbers are arrays of objects.
     timeout
         The seconds that an evaluation may take; then it is ended and has failed. ``fun`` runs in
         another process, even with ``workers=1``: what it changes in memory is not seen here.
@@ -132,6 +157,14 @@ def minimize(
         the evaluations since the last save, which are made again. A damaged file is a
         ``ValueError``, one that another run uses a ``BlockingIOError``; if it cannot be written,
         the run warns and continues.
+    study
+        A folder in which the run keeps a study, as ``racecars run`` does: every point and outcome
+        is in its journal before the search goes on. ``racecars report``, ``watch`` and ``export``
+        work on it, while the run lasts too. A run with the same folder resumes where the journal
+        ends and loses nothing but the evaluations under way; ``resume`` is as for ``checkpoint``,
+        with ``"never"`` moving the old journal aside. A resumed run takes ``x0``, ``known``,
+        ``from_`` and the seed from the journal; space, method, settings, goal, ``deterministic``
+        and ``lookahead`` must be the same. The method must be a name.
     disp
         Print the progress.
     method, options
@@ -150,27 +183,33 @@ def minimize(
         unless ``lookahead=1``. With ``vectorized``, ``lookahead`` is the number of
         columns (32).
     """
+    _options.check(options, _KEYWORDS)
+    maximize, fun = isinstance(fun, _Maximized), getattr(fun, "maximized", fun)
+    settings = _options.plain(options)
     given = _space(bounds, space, integrality, method)
-    _check(vectorized, given, retries, on_error, resume, timeout, lookahead)
-    _check_limits(maxfev, maxtime, patience)
+    _check(vectorized, retries, on_error, resume, timeout, lookahead)
+    _check_limits(maxfev, maxtime, patience, patience_tolerance)
+    _check_study(study, checkpoint, method, resume)
     maxfev = _core.budget(given.dimension, maxfev, maxtime, patience)
     is_one = isinstance(workers, (int, np.integer)) and workers == 1 and timeout is None
     is_here = vectorized or (is_one and (not deterministic or lookahead == 1))
     ahead = (lookahead or _core.LOOKAHEAD) if deterministic and not is_here else None
-    starts = _points(x0, given)
+    told = [*_known(known, given), *_taken_over(from_, assume, given)]
+    starts = _completed(_points(x0, given), told, given, maximize)
     constrained = Constraints(constraints)
     objective = Objective(fun, args if isinstance(args, tuple) else (args,), constrained)
     with ExitStack() as stack:
         saved = None if checkpoint is None else stack.enter_context(Checkpoint(checkpoint))
-        state, asked = None, {}
+        state, asked, plan = None, {}, None
         if saved is not None:
             number = lookahead or (COLUMNS if vectorized else _core.LOOKAHEAD)
-            asked["settings"] = _settings(method, options)
+            asked["settings"] = _settings(method, settings)
             asked["constraints"] = constrained.described()
             asked["deterministic"] = f"True (lookahead={number})" if deterministic else "False"
+            asked["goal"] = "to maximize" if maximize else "to minimize"
         if saved is not None and (resume == "must" or (resume == "auto" and saved.path.exists())):
             state, failures = saved.read()
-            optimizer = _restored(saved, state["optimizer"], given, method, options)
+            optimizer = _restored(saved, state["optimizer"], given, method, settings)
             if isinstance(method, Optimizer):
                 del asked["settings"]
             saved.check(state, asked)
@@ -179,7 +218,10 @@ def minimize(
             optimizer = method
         else:
             planned = None if maxfev is None else max(maxfev - len(starts), 1)
-            optimizer = Optimizer(given, method, budget=planned, rng=rng, **options)
+            seed = seed_of(rng)
+            optimizer = Optimizer(given, method, budget=planned, rng=seed, **settings)
+            folder = None if study is None else os.path.abspath(study)
+            plan = Plan(method, settings, seed, maxfev, starts, "evaluations", folder)
         session = Session(
             optimizer,
             given,
@@ -187,8 +229,10 @@ def minimize(
             maxtime=maxtime,
             target=target,
             patience=patience,
+            patience_tolerance=patience_tolerance,
             lookahead=ahead,
             watch=callback is not None or saved is not None or disp,
+            maximize=maximize,
         )
         stack.callback(session.close)
         run = Run(
@@ -201,11 +245,21 @@ def minimize(
             checkpoint=saved,
             asked=asked,
             disp=disp,
+            maximize=maximize,
+            plan=plan,
         )
         if state is not None:
             run.resume(state, failures)
+        elif plan is not None and plan.folder is not None:
+            jobs = int(workers) if isinstance(workers, (int, np.integer)) and workers > 0 else 1
+            ways = (plan.method, settings, plan.seed, starts, told, jobs, resume == "never")
+            session.open_study(plan.folder, *ways)
+            stack.enter_context(held_here_only(session.study_files()))
         else:
-            _begin(session, starts, known)
+            for point in starts:
+                session.start(point)
+            for point in told:
+                session.known(*point)
             run.save()
         try:
             if vectorized:
@@ -224,24 +278,114 @@ def minimize(
             if ahead is None and session.reason is not None:
                 run.next()  # learns the outcomes that have come in
             run.save()
+        if study is not None:
+            session.close_study()
         if disp:
             print(run.line(), flush=True)
         return run.final_result()
 
 
-def _begin(session: Session, starts: list[Any], known: Any) -> None:
-    """Has the start points evaluated, and tells the known ones."""
-    for point in starts:
-        session.start(point)
-    for place, pair in enumerate(known):
+class _Maximized:
+    """A function that :func:`minimize` is to maximize."""
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        self.maximized = fun
+
+    def __call__(self, *args: Any) -> Any:
+        return self.maximized(*args)
+
+
+def _with_the_signature_of(
+    template: Callable[P, OptimizeResult],
+) -> Callable[[Callable[..., OptimizeResult]], Callable[P, OptimizeResult]]:
+    """For a function that takes what another one takes."""
+
+    def given(function: Callable[..., OptimizeResult]) -> Callable[P, OptimizeResult]:
+        function.__signature__ = inspect.signature(template)  # type: ignore[attr-defined]
+        return function
+
+    return given
+
+
+@_with_the_signature_of(minimize)
+def maximize(fun: Callable[..., Any], *args: Any, **keywords: Any) -> OptimizeResult:
+    """Maximizes a function that has no gradient; takes what :func:`minimize` takes.
+
+    Values are those of ``fun`` throughout: in ``res.fun``, ``res.history``, ``res.trials``,
+    ``known`` and ``target``.
+
+    >>> import racecars
+    >>> res = racecars.maximize(lambda x: 3 - (x**2).sum(), [(-5, 5)] * 4, maxfev=800, rng=1)
+    >>> bool(2.9 < res.fun <= 3), bool(res.fun == res.history.max())
+    (True, True)
+    """
+    return minimize(_Maximized(fun), *args, **keywords)
+
+
+_KEYWORDS = [name for name in inspect.signature(minimize).parameters if name != "options"]
+
+# A point and its outcome, as a session takes them.
+_Known = tuple[Any, Optional[float], Optional[float], Optional[str], str]
+
+
+def _known(given: Any, space: Space) -> list[_Known]:
+    """The points that are known, with their outcomes."""
+    found: list[_Known] = []
+    for place, pair in enumerate(given):
         try:
             x, returned = pair
         except (TypeError, ValueError):
             text = "is not a pair of a point and its value"
             raise ValueError(f"known[{place}] {text}: {pair!r}") from None
         outcome = outcome_of(returned)
-        for point in _points(x, session.space, f"known[{place}]"):
-            session.known(point, outcome.value, outcome.violation, outcome.failure, outcome.text)
+        points = _points(x, space, f"known[{place}]")
+        found += [(point, *outcome[:4]) for point in points]
+    return found
+
+
+def _completed(starts: list[Any], told: list[_Known], space: Space, maximize: bool) -> list[Any]:
+    """Start points; what dicts leave out is as in the best known point, if there is one."""
+    known = [point for point in told if point[3] is None]
+    if not known or not any(isinstance(start, dict) for start in starts):
+        return starts
+
+    def rank(point: _Known) -> tuple[float, float]:
+        _, value, violation, *_ = point
+        return violation or 0.0, 0.0 if value is None else -value if maximize else value
+
+    best = min(known, key=rank)[0]
+    usual = dict(best) if isinstance(best, Mapping) else space.params(best)
+    return [{**usual, **start} if isinstance(start, dict) else start for start in starts]
+
+
+def _taken_over(given: Any, assume: Mapping[str, Any] | None, space: Space) -> list[_Known]:
+    """The trials to take over, as known points of this space."""
+    strange = [name for name in assume or () if name not in space.names]
+    if strange:
+        names = ", ".join(space.names[:20])
+        raise ValueError(f"assume: `{strange[0]}` is no parameter; there are {names}")
+    if given is None:
+        if assume:
+            raise ValueError(f"assume is {dict(assume)}, which has an effect only with from_")
+        return []
+    if isinstance(given, (list, tuple)):
+        return [point for one in given for point in _taken_over(one, assume, space)]
+    trials = trials_of(given, "from_")
+    added = {**trials.fixed, **(assume or {})}
+    # What failed there may work here.
+    trials = trials[np.isin(trials.outcome, ("value", "infeasible"))]
+    rows, places = space.taken_over(trials.space, np.ascontiguousarray(trials.x), added)
+    if len(places) < len(trials):
+        from racecars._run import warn
+
+        out = len(trials) - len(places)
+        warn(f"from_: {out} of {len(trials)} trials are outside the space and were left out")
+    found: list[_Known] = []
+    for row, trial in zip(rows, trials[np.array(places, dtype=int)]):
+        is_value = trial.outcome == "value"
+        outcome = Outcome(trial.value) if is_value else Outcome(violation=trial.violation)
+        found.append((row, *outcome[:4]))
+    return found
 
 
 def _restored(
@@ -330,7 +474,6 @@ def _space(bounds: Any, space: Any, integrality: Any, method: Any) -> Space:
 
 def _check(
     vectorized: bool,
-    given: Space,
     retries: int,
     on_error: str,
     resume: str,
@@ -347,13 +490,28 @@ def _check(
         raise ValueError(f"lookahead is {lookahead}; it must be at least 1")
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout is {timeout}; it must be above 0 seconds")
-    if vectorized and given.is_by_name:
-        raise ValueError("vectorized=True needs bounds: a dict space has no columns")
     if vectorized and timeout is not None:
         raise ValueError("timeout needs one evaluation at a time, not vectorized=True")
 
 
-def _check_limits(maxfev: int | None, maxtime: float | None, patience: int | None) -> None:
+def _check_study(study: Any, checkpoint: Any, method: Any, resume: str) -> None:
+    if study is None:
+        return
+    if not hasattr(Session, "open_study"):
+        raise NotImplementedError("study= needs Linux or macOS: studies are not built elsewhere")
+    if checkpoint is not None:
+        raise ValueError("study and checkpoint are both given; a study can be resumed by itself")
+    if isinstance(method, Optimizer):
+        raise ValueError("study needs the name of a method: a journal cannot begin amid a search")
+    if resume == "must" and not os.path.exists(os.path.join(study, "journal.jsonl")):
+        raise FileNotFoundError(f"study {study} has no journal to resume from, and resume='must'")
+
+
+def _check_limits(
+    maxfev: int | None, maxtime: float | None, patience: int | None, patience_tolerance: float
+) -> None:
+    if not patience_tolerance >= 0.0:
+        raise ValueError(f"patience_tolerance is {patience_tolerance}; it must be 0 or more")
     for name, count in (("maxfev", maxfev), ("patience", patience)):
         if count is not None and count < 1:
             raise ValueError(f"{name} is {count}; it must be at least 1")

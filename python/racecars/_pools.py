@@ -48,6 +48,10 @@ class Pool:
         """Ends a task, or, where that is not possible, forgets it."""
         raise NotImplementedError
 
+    def worker_of(self, number: int) -> int:
+        """The number from 0 of the worker that has just done a task, -1 if that is not known."""
+        return -1
+
     def close(self) -> None:
         """Drops the evaluations under way, without waiting."""
 

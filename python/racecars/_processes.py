@@ -45,6 +45,8 @@ class Processes(Pool):
         self.objective: Any = objective if self.can_fork else Shipped(objective)
         self.idle: list[Worker] = []
         self.busy: list[Worker] = []
+        self.done_by: dict[int, int] = {}
+        """The places of the workers whose outcomes have come in, by the number of the task."""
 
     def submit(self, number: int, work: Work) -> None:
         worker = self.idle.pop() if self.idle else self.start()
@@ -59,7 +61,12 @@ class Processes(Pool):
     def start(self) -> Worker:
         workers = (*self.idle, *self.busy) if self.can_fork else ()
         others = [end for worker in workers for end in (worker.pipe, worker.life)]
-        return Worker(self.context, self.objective, others)
+        taken = {worker.place for worker in (*self.idle, *self.busy)}
+        place = next(place for place in range(len(taken) + 1) if place not in taken)
+        return Worker(self.context, self.objective, others, place)
+
+    def worker_of(self, number: int) -> int:
+        return self.done_by.pop(number, -1)
 
     def wait(self, seconds: float | None) -> Iterable[Done]:
         if self.timeout is not None:
@@ -72,6 +79,7 @@ class Processes(Pool):
             done = self.look_at(worker)
             if done is not None:
                 self.busy.remove(worker)
+                self.done_by[worker.number] = worker.place
                 yield done
 
     def look_at(self, worker: Worker) -> Done | None:
@@ -105,7 +113,9 @@ class Processes(Pool):
 class Worker:
     """One process, seen from outside."""
 
-    def __init__(self, context: Any, objective: Any, others: list[Connection]) -> None:
+    def __init__(self, context: Any, objective: Any, others: list[Connection], place: int) -> None:
+        self.place = place
+        """Its number among the workers of this pool, from 0."""
         self.pipe, theirs = context.Pipe()
         # Nothing is sent through it: that this end is closed means that this process has ended.
         watched, self.life = context.Pipe(duplex=False)

@@ -23,9 +23,11 @@ from racecars.optimizer import Optimizer
 
 if TYPE_CHECKING:
     from racecars.result import Failure, OptimizeResult
+    from racecars.trials import Plan
 
-# The number of failures kept in full.
+# The number of failures kept in full, and the letters of a traceback that a study keeps.
 MAX_FAILURES = 20
+MAX_TRACEBACK = 4000
 # Seconds between lines of progress, and the most between checkpoints.
 PERIOD = 1.0
 # The share of the time that writing checkpoints may take, unless they are a period apart.
@@ -62,7 +64,10 @@ class Run:
         checkpoint: Checkpoint | None = None,
         asked: Mapping[str, str] = MappingProxyType({}),
         disp: bool = False,
+        maximize: bool = False,
+        plan: Plan | None = None,
     ) -> None:
+        self.maximize, self.plan = maximize, plan
         self.optimizer, self.session, self.objective = optimizer, session, objective
         self.retries, self.on_error = retries, on_error
         self.callback = None if callback is None else adapted(callback)
@@ -94,18 +99,27 @@ class Run:
         """The next trial to evaluate, its number and point; ``None`` if there is none for now."""
         return self.session.next(self.on_told)
 
-    def settle(self, number: int, outcome: Outcome) -> None:
-        """Takes the outcome of a trial."""
+    def settle(
+        self, number: int, outcome: Outcome, seconds: float | None = None, worker: int = 0
+    ) -> None:
+        """Takes the outcome of a trial, and, if they are known, the time that its evaluation took
+        and the worker that made it."""
         value, violation, failure, text, traceback, error, evaluated = outcome
         if failure is None:
-            self.session.tell(number, value, violation, evaluated=evaluated)
+            self.session.tell(
+                number, value, violation, evaluated=evaluated, seconds=seconds, worker=worker
+            )
             return
         if self.on_error == "raise":
             if error is None:
                 error = RuntimeError(f"evaluation {self.session.told}: {text}")
             raise error
         x = self.session.x_of(number)
-        place = self.session.tell(number, failure=failure, text=text)
+        # What cannot be encoded is in the names of files that are no UTF-8.
+        trace = traceback[-MAX_TRACEBACK:].encode(errors="backslashreplace").decode()
+        place = self.session.tell(
+            number, failure=failure, text=text, seconds=seconds, worker=worker, traceback=trace
+        )
         if not self.failures:
             shown = f"evaluation {place} failed and counts as worse than all others: {text}"
             more = "the first failures are kept in res.errors; on_error='raise' stops at one"
@@ -168,10 +182,15 @@ class Run:
             period = min(PERIOD, (time.monotonic() - start) / SAVING_SHARE)
         self.next_save = time.monotonic() + period
 
+    @property
+    def worst(self) -> float:
+        """The value of a run that has none."""
+        return -math.inf if self.maximize else math.inf
+
     def line(self) -> str:
         """The progress, for people."""
         found, (_, failures, _) = self.session.best(), self.session.counts()
-        value = math.inf if found is None or found[1] is None else found[1]
+        value = self.worst if found is None or found[1] is None else found[1]
         failed = f", {failures} failed" if failures else ""
         elapsed = time.monotonic() - self.start
         return f"{self.session.told} evaluations, best {value:.6g}{failed} ({elapsed:.0f} s)"
@@ -180,7 +199,7 @@ class Run:
         """The result so far, as the callback gets it."""
         from racecars.result import OptimizeResult
 
-        session, space = self.session, self.optimizer.space
+        session, space = self.session, self.session.space
         found = session.best()
         x, value, violation, evaluations = found or (
             np.full(space.dimension, np.nan),
@@ -191,7 +210,7 @@ class Run:
         evaluated, failures, infeasible = session.counts()
         res = OptimizeResult(
             x=x,
-            fun=math.inf if value is None else value,
+            fun=self.worst if value is None else value,
             best_evaluations=evaluations,
             nfev=evaluated,
             nit=session.told,
@@ -205,6 +224,8 @@ class Run:
 
     def final_result(self) -> OptimizeResult:
         """The result of a run that has ended."""
+        from racecars.trials import Trials
+
         res, reason, failures = self.result(), self.session.reason, self.told_failures()
         assert reason is not None
         status, message = STATUS[reason]
@@ -220,12 +241,16 @@ class Run:
             message += f" The checkpoint could not be written: {self.save_error}."
         if self.note:
             message += f" {self.note}"
+        history, data = self.session.history(), self.session.take_trials()
+        plan = None if self.plan is None else self.plan._replace(stop_reason=reason)
+        space, total = self.session.space, len(history)
         res.update(
             success=status >= 0,
             status=status,
             message=message,
             stop_reason=reason,
-            history=self.session.history(),
+            history=history,
+            trials=Trials(space, data, total, data.stride, self.maximize, history, plan),
             errors=failures,
             optimizer=self.optimizer,
             time=time.monotonic() - self.start,
@@ -235,12 +260,12 @@ class Run:
         return res
 
 
-def warn(text: str) -> None:
+def warn(text: str, kind: type[Warning] = RuntimeWarning) -> None:
     """Warns as if from the line that called this package."""
     frame, level = inspect.currentframe(), 0
     while frame is not None and frame.f_globals.get("__name__", "").startswith("racecars."):
         frame, level = frame.f_back, level + 1
-    warnings.warn(text, RuntimeWarning, stacklevel=level + 1)
+    warnings.warn(text, kind, stacklevel=level + 1)
 
 
 def adapted(callback: Callable[..., Any]) -> Callable[[Any], Any]:

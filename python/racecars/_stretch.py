@@ -35,6 +35,7 @@ class Stretch(NamedTuple):
     target: float | None
     retries: int
     ends_at_failure: bool
+    maximize: bool
 
     @classmethod
     def of(cls, run: Run, maxfev: int | None, target: float | None) -> Stretch:
@@ -43,12 +44,14 @@ class Stretch(NamedTuple):
         state = {**session.state(), "values": np.empty(0), "counts": [0] * 5}
         left = None if maxfev is None else maxfev - session.told
         ends_at_failure = run.on_error == "raise"
-        return cls(session.space, state, left, target, run.retries, ends_at_failure)
+        how = (run.retries, ends_at_failure, run.maximize)
+        return cls(session.space, state, left, target, *how)
 
     def outcomes(self, call: Callable[[Any], Outcome]) -> tuple[float, list[Outcome]]:
         """Searches, in a worker; returns the seconds that evaluations took, and the outcomes."""
         optimizer = Optimizer.from_bytes(self.state["optimizer"], self.space)
-        session = Session(optimizer, self.space, maxfev=self.maxfev, target=self.target)
+        limits: dict[str, Any] = {"maxfev": self.maxfev, "target": self.target}
+        session = Session(optimizer, self.space, **limits, maximize=self.maximize)
         session.resume(self.state)
         outcomes: list[Outcome] = []
         seconds, end = 0.0, time.perf_counter() + SECONDS

@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 import html
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    import pandas
+
+    from racecars.optimizer import Optimizer
+    from racecars.trials import Trials
 
     class _Base(dict[str, Any]):
-        def __getattr__(self, name: str) -> Any: ...
+        x: NDArray[np.float64]
+        fun: float
+        params: dict[str, Any]
+        nfev: int
+        nit: int
+        success: bool
+        status: int
+        message: str
+        best_evaluations: int
+        stop_reason: str
+        history: NDArray[np.float64]
+        trials: Trials
+        n_failed: int
+        n_infeasible: int
+        errors: list[Failure]
+        maxcv: float
+        portfolio: dict[str, Any]
+        optimizer: Optimizer
+        time: float
 
 else:
     try:
@@ -78,38 +102,72 @@ class OptimizeResult(_Base):
     - ``stop_reason``: the name of the reason why the run stopped, as in studies and in Rust
     - ``history``: the value of each point in the order told, NaN where it failed or violates a
       constraint
+    - ``trials``: all evaluations with their points, see :class:`racecars.trials.Trials`; those of a
+      run resumed from a checkpoint since then
     - ``n_failed``, ``n_infeasible``: the numbers of these; ``errors`` has the first failures
     - ``maxcv``: the violation of the constraints at ``x``
     - ``portfolio``, where the method is a portfolio such as ``"auto"``: what was decided, and what
       each member did
-    - ``optimizer``: continues from where this run ended, by ``minimize(..., method=res.optimizer)``
+    - ``optimizer``: continues where this run ended, by ``minimize(..., method=res.optimizer)``;
+      after :func:`racecars.maximize`, it minimizes the negated function
     - ``time``: the seconds that the run took
     """
 
     @property
     def best_so_far(self) -> NDArray[np.float64]:
-        """The lowest value up to each evaluation, NaN before the first.
+        """The best value up to each evaluation, NaN before the first.
 
         Where the function is noisy, that is the luckiest value; ``fun`` is a mean.
         """
-        best: NDArray[np.float64] = np.fmin.accumulate(self["history"])
+        trials = self.get("trials")
+        better = np.fmax if trials is not None and trials.maximize else np.fmin
+        best: NDArray[np.float64] = better.accumulate(self["history"])
         return best
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draws the values and the best so far over the evaluations; needs matplotlib."""
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError:
-            text = "res.plot() needs matplotlib: pip install 'racecars[plot]'"
-            raise ImportError(text) from None
-        ax = plt.subplots()[1] if ax is None else ax
-        numbers = np.arange(1, len(self["history"]) + 1)
-        ax.plot(numbers, self["history"], ".", markersize=2, alpha=0.4, label="value")
-        ax.plot(numbers, self.best_so_far, label="best so far")
-        ax.set_xlabel("evaluations")
-        ax.set_ylabel("fun")
-        ax.legend()
-        return ax
+    def to_dataframe(self) -> pandas.DataFrame:
+        """The trials as a pandas data frame, see :meth:`racecars.trials.Trials.to_dataframe`."""
+        return self["trials"].to_dataframe()
+
+    def report(
+        self, path: str | os.PathLike[str] | None = None, *, show: bool | None = None
+    ) -> Path:
+        """Writes the page about the run, as ``racecars report`` does for a study, and returns its
+        path: ``path``, or ``report.html`` in the study's folder, or a temporary file.
+
+        ``show`` opens it in the browser; by default it does where no ``path`` is given and Python
+        runs interactively. It needs no network.
+        """
+        import sys
+        import tempfile
+        import webbrowser
+
+        from racecars import _core
+
+        folder, _keeper = self["trials"]._folder()
+        if show is None:
+            show = path is None and hasattr(sys, "ps1")
+        if path is not None:
+            page = Path(path)
+        elif _keeper is None:
+            page = Path(folder) / "report.html"
+        else:
+            page = Path(tempfile.mkdtemp(prefix="racecars-")) / "report.html"
+        _core.write_report(folder, os.fspath(page))
+        if show:
+            webbrowser.open(page.absolute().as_uri())
+        return page
+
+    def plot(self, ax: Any = None, *, log: bool | None = None) -> Any:
+        """Draws the values and the best so far over the evaluations, and returns the axes.
+
+        ``log`` draws the distance from the best value on a logarithmic axis, which shows how the
+        run converged; by default it does where a quarter of the values is a hundred times closer
+        to the best than the farthest. The best value itself has no place on that axis. ``ax`` are
+        the axes to draw on. Needs matplotlib. More plots are in :mod:`racecars.plot`.
+        """
+        from racecars import plot
+
+        return plot.progress(self, ax, log=log)
 
     def _repr_html_(self) -> str:
         keys = ("message", "fun", "params", "x", "nfev", "n_failed", "n_infeasible")

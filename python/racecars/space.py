@@ -71,8 +71,37 @@ def space_of(given: Any, integrality: Any = None) -> Space:
             raise ValueError(text)
         if not given:
             raise ValueError("the space is an empty dict; it needs at least one name")
+        _warn_of_integers(given)
         return Space([_entry(name, value) for name, value in given.items()], True)
     return _from_bounds(given, integrality)
+
+
+def _warn_of_integers(given: Mapping[Any, Any]) -> None:
+    """Warns of pairs of integers, which look like integers and are floats: but for ``(0, 1)`` and
+    pairs that begin below 0."""
+    pairs = {
+        name: pair
+        for name, pair in given.items()
+        if isinstance(pair, tuple)
+        and len(pair) == 2
+        and all(isinstance(end, numbers.Integral) for end in pair)
+        and not any(isinstance(end, (bool, np.bool_)) for end in pair)
+        and 0 <= pair[0] < pair[1]
+        and pair != (0, 1)
+    }
+    if not pairs:
+        return
+    from racecars._run import warn
+
+    name, (low, high) = next(iter(pairs.items()))
+    names = ", ".join(f"`{name}`" for name in pairs)
+    what = "is a pair of integers, which means" if len(pairs) == 1 else "are pairs of integers:"
+    warn(
+        f"{names} {what} every float in between. For integers write {name!r}: "
+        f"range({low}, {high + 1}) or racecars.Integer({low}, {high}); for floats "
+        f"({float(low)}, {float(high)})",
+        UserWarning,
+    )
 
 
 def _from_bounds(given: Any, integrality: Any) -> Space:

@@ -184,18 +184,20 @@ class _Dispatcher:
     def collect(self) -> None:
         """Waits for the first task to finish, and takes its outcomes."""
         for number, seconds, outcomes in self.pool.wait(self.patience()):
+            worker = self.pool.worker_of(number)
             task = self.tasks.pop(number)
             if seconds is not None and outcomes:
                 took = time.monotonic() - task.start - seconds
                 self.learn_time(seconds / len(outcomes), None if task.is_stretch else took)
+            each = None if seconds is None else seconds / max(1, len(outcomes))
             if task.is_stretch and (seconds is None or not outcomes):
                 # It died, of which evaluation is not known: they are made again one by one.
                 self.may_stretch = False
                 self.again.append(task.trial)
             elif task.is_stretch:
-                self.replay(task.trial, outcomes)
+                self.replay(task.trial, outcomes, each, worker)
             else:
-                self.take(task.trial, outcomes[0])
+                self.take(task.trial, outcomes[0], each, worker)
         for number, task in [*self.tasks.items()]:
             if task.is_stretch and time.monotonic() - task.start > MAX_STRETCH:
                 self.pool.drop(number)
@@ -221,16 +223,18 @@ class _Dispatcher:
             mean = (1.0 - WEIGHT) * self.sending + WEIGHT * sending
             self.sending = max(LEAST_SENDING, min(self.pool.latency, mean))
 
-    def replay(self, first: Trial, outcomes: list[Outcome]) -> None:
+    def replay(
+        self, first: Trial, outcomes: list[Outcome], seconds: float | None, worker: int
+    ) -> None:
         """Tells the outcomes of a stretch, whose points are those that are asked for here."""
         for place, outcome in enumerate(outcomes):
             trial = first if place == 0 else self.run.next()
             if trial is None:  # stopped by a rule that the worker did not have
                 break
-            self.run.settle(trial[0], outcome)
+            self.run.settle(trial[0], outcome, seconds, worker)
             self.by_one += 1
 
-    def take(self, trial: Trial, outcome: Outcome) -> None:
+    def take(self, trial: Trial, outcome: Outcome, seconds: float | None, worker: int) -> None:
         """Tells an outcome, unless the trial is to be tried again."""
         tries = self.tries.pop(trial[0], 0)
         if outcome.is_retryable and tries < self.run.retries:
@@ -238,7 +242,7 @@ class _Dispatcher:
             self.again.append(trial)
             return
         self.by_one += self.is_short() and not self.tasks
-        self.run.settle(trial[0], outcome)
+        self.run.settle(trial[0], outcome, seconds, worker)
 
     def note(self) -> str:
         """What a user should know of how many workers were busy."""

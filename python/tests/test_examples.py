@@ -65,3 +65,19 @@ def fetch(address: str, dashboard: subprocess.Popen[Any]) -> str:
         except OSError:
             assert dashboard.poll() is None
             time.sleep(0.1)
+
+
+def test_the_blocks_of_the_manual_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the sections that belong together, one after the other."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    text = (EXAMPLES.parent / "python.md").read_text()
+    part = text.partition("\n## Spaces by name\n")[2].partition("\n## Processes, timeouts")[0]
+    blocks = [block.partition("\n```")[0] for block in part.split("```python\n")[1:]]
+    assert len(blocks) == 6
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(compile(block, "docs/python.md", "exec"), names)
+    assert (tmp_path / "report.html").exists() and (tmp_path / "tuning").is_dir()

@@ -85,7 +85,7 @@ pub(crate) fn budget(
     maxtime: Option<f64>,
     patience: Option<u64>,
 ) -> Option<u64> {
-    rules(maxfev, maxtime, None, patience).limited(dimension).evaluations
+    rules(maxfev, maxtime, None, patience, 0.0).limited(dimension).evaluations
 }
 
 /// The longest time limit; more would not fit a clock.
@@ -96,12 +96,14 @@ pub(crate) fn rules(
     maxtime: Option<f64>,
     target: Option<f64>,
     patience: Option<u64>,
+    patience_tolerance: f64,
 ) -> StopRules {
     let mut rules = StopRules::default();
     rules.evaluations = maxfev;
     rules.time = maxtime.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, MAX_SECONDS)));
     rules.target = target;
     rules.patience = patience;
+    rules.patience_tolerance = patience_tolerance;
     rules
 }
 

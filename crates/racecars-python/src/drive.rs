@@ -7,6 +7,10 @@ use pyo3::types::{PyFloat, PyTuple};
 use racecars::{Next, Trial};
 use std::time::{Duration, Instant};
 
+/// A trial that is still to be told: its number, what the function returned or raised, whether it raised, and the
+/// seconds that it took.
+type Odd<'py> = (u64, Bound<'py, PyAny>, bool, f64);
+
 /// Steps between checks for signals, besides those whenever Python code runs.
 const SIGNALS_EVERY: u32 = 1024;
 
@@ -14,7 +18,7 @@ const SIGNALS_EVERY: u32 = 1024;
 impl Session {
     /// Evaluates trials until the session is over, or, where it is watched, `seconds` have passed: then
     /// returns `None`. If `fun` raises, or returns anything but a finite float, returns the number of the
-    /// trial, which is still to be told, with the object, and whether it was raised.
+    /// trial, which is still to be told, with the object, whether it was raised, and the seconds that it took.
     ///
     /// `on_told` is called for each outcome that the optimizer is told, where the session is watched.
     #[pyo3(signature = (fun, args, on_told=None, seconds=None))]
@@ -25,7 +29,7 @@ impl Session {
         args: &Bound<'py, PyTuple>,
         on_told: Option<&Bound<'py, PyAny>>,
         seconds: Option<f64>,
-    ) -> PyResult<Option<(u64, Bound<'py, PyAny>, bool)>> {
+    ) -> PyResult<Option<Odd<'py>>> {
         let until = seconds.map(|s| Instant::now() + Duration::from_secs_f64(s.clamp(0.0, 1e9)));
         let mut done: Option<(Trial, f64)> = None;
         let mut until_signals = SIGNALS_EVERY;
@@ -68,7 +72,8 @@ impl Session {
                 },
                 Err(error) => (error.into_value(py).into_bound(py).into_any(), true),
             };
-            return Ok(Some((self.keep(py, trial), object, is_raised)));
+            let seconds = self.stop_watch(py);
+            return Ok(Some((self.keep(py, trial), object, is_raised, seconds)));
         }
     }
 }

@@ -33,3 +33,33 @@ pub(crate) fn in_use() -> PyErr {
 pub(crate) fn closed() -> PyErr {
     PyRuntimeError::new_err("the session is closed")
 }
+
+/// What the core or a study's journal refuses, where there is no interpreter to make an exception with.
+pub(crate) enum Refused {
+    Core(racecars::Error),
+    #[cfg(unix)]
+    Study(racecars_study::Error),
+}
+
+impl From<racecars::Error> for Refused {
+    fn from(error: racecars::Error) -> Self {
+        Refused::Core(error)
+    }
+}
+
+#[cfg(unix)]
+impl From<racecars_study::Error> for Refused {
+    fn from(error: racecars_study::Error) -> Self {
+        Refused::Study(error)
+    }
+}
+
+impl From<Refused> for PyErr {
+    fn from(error: Refused) -> Self {
+        match error {
+            Refused::Core(error) => refused(error),
+            #[cfg(unix)]
+            Refused::Study(error) => crate::study::refused(error),
+        }
+    }
+}

@@ -4,6 +4,7 @@
 //! - `algorithm`: an algorithm from its name and keyword options
 //! - `candidate`, `optimizer`: ask and tell
 //! - `session`, `drive`: runs, and the loop that calls a Python function one point after the other
+//! - `trials`: the trials of a run as flat arrays; `study`: their journal and its report
 //! - `embedding`: many coordinates as few
 //!
 //! Locks are held only while the core works, never while Python code runs, and waiting for one
@@ -17,6 +18,8 @@ mod error;
 mod optimizer;
 mod session;
 mod space;
+mod study;
+mod trials;
 
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -41,6 +44,14 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<optimizer::Optimizer>()?;
     module.add_class::<session::Session>()?;
     module.add_class::<embedding::Embedding>()?;
+    module.add_class::<trials::TrialData>()?;
+    #[cfg(unix)]
+    {
+        module.add_function(wrap_pyfunction!(study::read_study, module)?)?;
+        module.add_function(wrap_pyfunction!(study::write_journal, module)?)?;
+        module.add_function(wrap_pyfunction!(study::write_report, module)?)?;
+        module.add_function(wrap_pyfunction!(study::report_data, module)?)?;
+    }
     module.add_function(wrap_pyfunction!(algorithm::settings, module)?)?;
     module.add_function(wrap_pyfunction!(algorithm::algorithm_name, module)?)?;
     module.add_function(wrap_pyfunction!(algorithm::budget, module)?)?;
@@ -49,5 +60,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("STOP_REASONS", algorithm::stop_reasons())?;
     module.add("RETRYABLE", algorithm::retryable())?;
     module.add("LOOKAHEAD", Workers::LOOKAHEAD)?;
+    module.add("MAX_COORDINATES", trials::MAX_COORDINATES)?;
+    module.add("MAX_TRIALS", trials::MAX_TRIALS)?;
+    module.add("MAX_SHORT_COORDINATES", trials::MAX_SHORT_COORDINATES)?;
+    module.add("MAX_SHORT_TRIALS", trials::MAX_SHORT_TRIALS)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -5,18 +5,20 @@
 
 use crate::algorithm::rules;
 use crate::candidate::restored;
-use crate::error::{closed, refused};
+use crate::error::{Refused, closed, refused};
 use crate::optimizer::{Optimizer, is_large};
 use crate::space::Space;
+use crate::study::Journal;
+use crate::trials::{Stopwatch, Timing, TrialData, Trials};
 use crate::{lock, work};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use racecars::{
-    Candidate, Counts, Direction, FailureKind, Next, Order, Outcome, StopReason, Trial,
+    Candidate, Counts, Direction, FailureKind, Next, Order, Outcome, StopReason, StopRules, Trial,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -30,22 +32,32 @@ pub(crate) struct Session {
     pub(crate) space: Py<Space>,
     started: Instant,
     has_time_limit: bool,
+    pub(crate) is_maximized: bool,
     /// Whether points are so large that the interpreter is released even for light steps.
     is_large: bool,
 }
 
 pub(crate) struct Inner {
     /// `None` once the session is closed.
-    core: Option<racecars::Session>,
-    order: Order,
-    /// The trials that are being evaluated by Python code.
-    out: BTreeMap<u64, Trial>,
+    pub(crate) core: Option<racecars::Session>,
+    pub(crate) order: Order,
+    pub(crate) rules: StopRules,
+    pub(crate) is_watched: bool,
+    /// The trials that are being evaluated by Python code, and when they were handed out.
+    out: BTreeMap<u64, (Trial, f64)>,
+    /// The trials that were out when the study was interrupted, which are evaluated first.
+    pub(crate) again: VecDeque<Trial>,
+    /// The study's journal, where there is one.
+    pub(crate) journal: Option<Journal>,
+    pub(crate) trials: Trials,
+    /// Times evaluations that are made one after the other.
+    watch: Stopwatch,
     /// The value of each trial in the order told, NaN where it has none. In order, later ones may be
     /// here before they are told.
-    values: Vec<f64>,
+    pub(crate) values: Vec<f64>,
     /// The number of trials told whose function was not called, and the places in `values` of those that
     /// may not be told yet.
-    skipped: u64,
+    pub(crate) skipped: u64,
     skipped_ahead: Vec<usize>,
 }
 
@@ -56,7 +68,7 @@ impl Session {
     #[new]
     #[pyo3(signature = (
         optimizer, space, *, maxfev=None, maxtime=None, target=None, patience=None, lookahead=None,
-        watch=false
+        watch=false, maximize=false, patience_tolerance=0.0
     ))]
     #[allow(clippy::too_many_arguments, reason = "keywords of a private Python class")]
     fn new(
@@ -69,10 +81,13 @@ impl Session {
         patience: Option<u64>,
         lookahead: Option<u64>,
         watch: bool,
+        maximize: bool,
+        patience_tolerance: f64,
     ) -> PyResult<Py<Self>> {
         let order = lookahead.map_or(Order::AsTheyCome, |lookahead| Order::InOrder { lookahead });
-        let mut core = racecars::Session::new(optimizer.get().lend(py)?, Direction::Minimize);
-        let rules = rules(maxfev, maxtime, target, patience);
+        let direction = if maximize { Direction::Maximize } else { Direction::Minimize };
+        let mut core = racecars::Session::new(optimizer.get().lend(py)?, direction);
+        let rules = rules(maxfev, maxtime, target, patience, patience_tolerance);
         if let Err(error) = core.set_order(order).and_then(|()| core.set_rules(rules)) {
             optimizer.get().give_back(py, core.into_optimizer());
             return Err(refused(error));
@@ -80,11 +95,18 @@ impl Session {
         if watch {
             core.watch();
         }
-        let is_large = is_large(core.space());
+        let (is_large, dimension) = (is_large(core.space()), core.space().dimension());
+        let started = Instant::now();
         let inner = Inner {
             core: Some(core),
             order,
+            rules,
+            is_watched: watch,
             out: BTreeMap::new(),
+            again: VecDeque::new(),
+            journal: None,
+            trials: Trials::new(dimension),
+            watch: Stopwatch::new(started),
             values: Vec::new(),
             skipped: 0,
             skipped_ahead: Vec::new(),
@@ -93,8 +115,9 @@ impl Session {
             inner: Mutex::new(inner),
             optimizer: optimizer.clone_ref(py),
             space,
-            started: Instant::now(),
+            started,
             has_time_limit: maxtime.is_some(),
+            is_maximized: maximize,
             is_large,
         };
         let session = Py::new(py, session)?;
@@ -104,7 +127,11 @@ impl Session {
 
     /// Gives the optimizer back. A closed session cannot be used.
     fn close(&self, py: Python<'_>) {
-        let core = self.lock(py).core.take();
+        let mut inner = self.lock(py);
+        // The study may be opened again.
+        inner.journal = None;
+        let core = inner.core.take();
+        drop(inner);
         if let Some(core) = core {
             self.optimizer.get().give_back(py, core.into_optimizer());
         }
@@ -112,7 +139,7 @@ impl Session {
 
     /// Evaluate this point first.
     fn start(&self, py: Python<'_>, point: &Bound<'_, PyAny>) -> PyResult<()> {
-        let point = self.space.get().encode_any(point)?;
+        let point = self.space.get().encode_start(point)?;
         self.lock(py).core()?.start(point).map_err(refused)
     }
 
@@ -158,9 +185,10 @@ impl Session {
     }
 
     /// Takes the outcome of a trial. `evaluated` is whether the function was called. Returns the place of the
-    /// trial in the history.
+    /// trial in the history. Without `seconds`, the evaluation took the time since the trial was handed out.
     #[pyo3(signature = (
-        number, value=None, violation=None, failure=None, text="", evaluated=true
+        number, value=None, violation=None, failure=None, text="", evaluated=true, seconds=None,
+        worker=0, traceback=None
     ))]
     #[allow(clippy::too_many_arguments, reason = "keywords of a private Python method")]
     fn tell(
@@ -172,19 +200,32 @@ impl Session {
         failure: Option<&str>,
         text: &str,
         evaluated: bool,
+        seconds: Option<f64>,
+        worker: i32,
+        traceback: Option<&str>,
     ) -> PyResult<usize> {
         let outcome = outcome(value, violation, failure, text)?;
-        let value = outcome.value().unwrap_or(f64::NAN);
+        let end = self.started.elapsed().as_secs_f64();
         let mut inner = self.lock(py);
-        let Inner { core: Some(core), values, order, out, skipped_ahead, .. } = &mut *inner else {
-            return Err(closed());
-        };
-        let trial = out.remove(&number).ok_or_else(|| not_out(number))?;
-        let is_long = self.is_large || core.optimizer().is_heavy();
-        let told = work(py, is_long, || enter(core, *order, values, trial, value, outcome));
-        let place = told.map_err(refused)?;
+        let (trial, since) = inner.out.remove(&number).ok_or_else(|| not_out(number))?;
+        let timing = Timing { end, seconds: seconds.unwrap_or(end - since), is_short: false };
+        let inner = &mut *inner;
+        let is_long = self.is_long(inner)?;
+        let place = work(py, is_long, || {
+            if let Some(journal) = &mut inner.journal {
+                journal.told(
+                    number,
+                    &outcome,
+                    evaluated.into(),
+                    timing.seconds,
+                    worker,
+                    traceback,
+                )?;
+            }
+            Ok::<_, Refused>(inner.enter(trial, outcome, timing, worker)?)
+        })?;
         if !evaluated {
-            skipped_ahead.push(place);
+            inner.skipped_ahead.push(place);
         }
         Ok(place)
     }
@@ -237,7 +278,18 @@ impl Session {
     /// The best point as `(x, value or None, violation or None, evaluations behind the value)`.
     fn best<'py>(&self, py: Python<'py>) -> PyResult<Option<Best<'py>>> {
         let mut inner = self.lock(py);
-        Ok(best(py, inner.core()?.optimizer(), self.space.get()))
+        let found = best(py, inner.core()?.optimizer(), self.space.get());
+        let signed = |value: f64| if self.is_maximized { -value } else { value };
+        Ok(found.map(|(x, value, violation, n)| (x, value.map(signed), violation, n)))
+    }
+
+    /// The trials of a session that has ended. They can be taken once.
+    fn take_trials(&self, py: Python<'_>) -> PyResult<TrialData> {
+        let mut inner = self.lock(py);
+        let told = inner.core()?.counts().evaluations as usize;
+        let dimension = self.space.get().core.dimension();
+        let trials = std::mem::replace(&mut inner.trials, Trials::new(dimension));
+        Ok(TrialData::new(trials, told, self.space.clone_ref(py)))
     }
 
     /// The value of each trial in the order told, NaN where it has none.
@@ -255,8 +307,9 @@ impl Session {
         let core = inner.core()?;
         let Counts { evaluations, failures, infeasible, improved_at, .. } = core.counts();
         let bytes = py.detach(move || core.optimizer().save());
-        let Inner { core: Some(core), out, .. } = &*inner else { return Err(closed()) };
-        let mut asked: Vec<&Trial> = out.values().chain(core.incoming()).collect();
+        let Inner { core: Some(core), out, again, .. } = &*inner else { return Err(closed()) };
+        let out = out.values().map(|(trial, _)| trial).chain(again);
+        let mut asked: Vec<&Trial> = out.chain(core.incoming()).collect();
         asked.sort_by_key(|trial| trial.number());
         let pending = || asked.iter().map(|trial| trial.candidate()).chain(core.queued());
         let codes: Vec<f64> = pending().flat_map(Candidate::point).copied().collect();
@@ -324,18 +377,32 @@ impl Session {
         // Looking at the clock takes a good part of a step.
         let elapsed = if self.has_time_limit { self.started.elapsed() } else { Duration::ZERO };
         let mut inner = self.lock(py);
-        let Inner { core: Some(core), values, order, .. } = &mut *inner else {
-            return Err(closed());
-        };
-        let is_long = self.is_large || core.optimizer().is_heavy();
-        work(py, is_long, || step(core, *order, values, done, elapsed)).map_err(refused)
+        let inner = &mut *inner;
+        let is_long = self.is_long(inner)?;
+        Ok(work(py, is_long, || {
+            if inner.journal.is_some() || !inner.again.is_empty() {
+                return inner.step_and_record(done, elapsed);
+            }
+            Ok(inner.step(done, elapsed)?)
+        })?)
+    }
+
+    /// Whether the next step may take so long that the interpreter is released.
+    #[inline(always)]
+    fn is_long(&self, inner: &Inner) -> PyResult<bool> {
+        Ok(self.is_large || inner.journal.is_some() || inner.optimizer()?.is_heavy())
     }
 
     /// Keeps a trial whose outcome Python code finds out; returns its number.
     pub(crate) fn keep(&self, py: Python<'_>, trial: Trial) -> u64 {
-        let number = trial.number();
-        self.lock(py).out.insert(number, trial);
+        let (number, since) = (trial.number(), self.started.elapsed().as_secs_f64());
+        self.lock(py).out.insert(number, (trial, since));
         number
+    }
+
+    /// The seconds that an evaluation took which has just ended.
+    pub(crate) fn stop_watch(&self, py: Python<'_>) -> f64 {
+        self.lock(py).watch.end().seconds
     }
 
     /// An encoded point as the function takes it.
@@ -355,7 +422,7 @@ impl Inner {
     }
 
     fn trial(&self, number: u64) -> PyResult<&Trial> {
-        self.out.get(&number).ok_or_else(|| not_out(number))
+        self.out.get(&number).map(|(trial, _)| trial).ok_or_else(|| not_out(number))
     }
 
     /// How many of the trials told were not evaluated.
@@ -372,43 +439,81 @@ impl Inner {
     }
 }
 
-/// Enters an outcome, if there is one, then says what to do next. Inlined, since moving trials takes a good
-/// part of a step.
-#[inline(always)]
-fn step(
-    core: &mut racecars::Session,
-    order: Order,
-    values: &mut Vec<f64>,
-    done: Option<(Trial, f64)>,
-    elapsed: Duration,
-) -> racecars::Result<Next> {
-    if let Some((trial, value)) = done {
-        enter(core, order, values, trial, value, Outcome::Value(value))?;
+impl Inner {
+    /// Enters a value, if there is one, then says what to do next. Inlined, since moving trials takes a good
+    /// part of a step.
+    #[inline(always)]
+    fn step(&mut self, done: Option<(Trial, f64)>, elapsed: Duration) -> racecars::Result<Next> {
+        if let Some((trial, value)) = done {
+            let timing = self.watch.end();
+            self.enter(trial, Outcome::Value(value), timing, 0)?;
+        }
+        let Some(core) = &mut self.core else { return Ok(Next::Wait) };
+        let next = core.next(elapsed);
+        self.watch.begin();
+        next
     }
-    core.next(elapsed)
-}
 
-/// Gives an outcome to the session, and its value to the history; returns the place there.
-#[inline(always)]
-fn enter(
-    core: &mut racecars::Session,
-    order: Order,
-    values: &mut Vec<f64>,
-    trial: Trial,
-    value: f64,
-    outcome: Outcome,
-) -> racecars::Result<usize> {
-    let number = trial.number() as usize;
-    core.tell(trial, outcome)?;
-    if order == Order::AsTheyCome || number == values.len() {
-        values.push(value);
-        return Ok(values.len() - 1);
+    /// The same, where there is a journal, or where trials of an interrupted study are left.
+    #[cold]
+    fn step_and_record(
+        &mut self,
+        done: Option<(Trial, f64)>,
+        elapsed: Duration,
+    ) -> Result<Next, Refused> {
+        if let Some((trial, value)) = done {
+            let (timing, outcome) = (self.watch.end(), Outcome::Value(value));
+            if let Some(journal) = &mut self.journal {
+                journal.told(trial.number(), &outcome, 1, timing.seconds, 0, None)?;
+            }
+            self.enter(trial, outcome, timing, 0)?;
+        }
+        if let Some(trial) = self.again.pop_front() {
+            self.watch.begin();
+            return Ok(Next::Evaluate(trial));
+        }
+        let next = self.step(None, elapsed)?;
+        if let (Next::Evaluate(trial), Some(journal), Some(core)) =
+            (&next, &mut self.journal, &self.core)
+        {
+            let is_in_order = self.order != Order::AsTheyCome;
+            let told = is_in_order.then(|| core.counts().evaluations);
+            journal.asked(trial.number(), trial.point(), told)?;
+            self.watch.begin();
+        }
+        Ok(next)
     }
-    if number > values.len() {
-        values.resize(number + 1, f64::NAN);
+
+    /// Gives an outcome to the session, and its value to the history; returns the place there.
+    #[inline(always)]
+    fn enter(
+        &mut self,
+        trial: Trial,
+        outcome: Outcome,
+        timing: Timing,
+        worker: i32,
+    ) -> racecars::Result<usize> {
+        let Inner { core: Some(core), values, trials, order, .. } = self else { return Ok(0) };
+        let value = outcome.value().unwrap_or(f64::NAN);
+        let place =
+            if *order == Order::AsTheyCome { values.len() } else { trial.number() as usize };
+        if trials.wants(place) {
+            trials.push(place, trial.point(), timing, worker);
+        }
+        if !matches!(outcome, Outcome::Value(_)) {
+            trials.note(place, &outcome);
+        }
+        core.tell(trial, outcome)?;
+        if place == values.len() {
+            values.push(value);
+            return Ok(place);
+        }
+        if place > values.len() {
+            values.resize(place + 1, f64::NAN);
+        }
+        values[place] = value;
+        Ok(place)
     }
-    values[number] = value;
-    Ok(number)
 }
 
 fn not_out(number: u64) -> PyErr {
@@ -416,7 +521,7 @@ fn not_out(number: u64) -> PyErr {
 }
 
 /// The core's outcome, of which exactly one of `value`, `violation` and `failure` is given.
-fn outcome(
+pub(crate) fn outcome(
     value: Option<f64>,
     violation: Option<f64>,
     failure: Option<&str>,

@@ -1,7 +1,7 @@
 //! A space with the Python objects that its choices stand for.
 
 use crate::error::refused;
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
@@ -82,6 +82,73 @@ impl Space {
         x: PyReadonlyArray1<'py, f64>,
     ) -> PyResult<Bound<'py, PyDict>> {
         self.dict(py, &self.encode(x.as_slice()?)?)
+    }
+
+    /// The names of the coordinates, in order: those of an array have an index.
+    #[getter]
+    fn coordinates(&self) -> Vec<String> {
+        (0..self.core.dimension()).map(|i| self.core.coordinate_name(i)).collect()
+    }
+
+    /// What each coordinate ranges over: its kind, its ends where they are numbers, whether its scale is
+    /// logarithmic, and the labels of its choices.
+    #[getter]
+    fn ranges(&self) -> Vec<(&'static str, f64, f64, bool, Vec<String>)> {
+        let range = |entry: &racecars::space::Entry| match entry.domain() {
+            Domain::Real { low, high, scale } => {
+                ("real", *low, *high, *scale == Scale::Log, Vec::new())
+            }
+            Domain::Integer { low, high, scale } => {
+                ("integer", *low as f64, *high as f64, *scale == Scale::Log, Vec::new())
+            }
+            Domain::Grid { low, high, .. } => ("real", *low, *high, false, Vec::new()),
+            Domain::Levels(values) | Domain::Categorical(values) => {
+                let labels = values.iter().map(Value::to_string).collect();
+                let last = values.len() as f64 - 1.0;
+                ("choice", 0.0, last, false, labels)
+            }
+            _ => ("choice", 0.0, 1.0, false, vec!["False".into(), "True".into()]),
+        };
+        let entries = self.core.entries().iter();
+        entries.flat_map(|entry| entry.range().map(move |_| range(entry))).collect()
+    }
+
+    /// Points of another space, one per row, as points of this one: the parameters with the same names, and those of
+    /// `given`. Returns the rows that are points of this space too, and which they are.
+    fn taken_over<'py>(
+        &self,
+        py: Python<'py>,
+        other: &Space,
+        x: PyReadonlyArray2<'py, f64>,
+        given: &Bound<'py, PyDict>,
+    ) -> PyResult<(Bound<'py, PyArray2<f64>>, Vec<usize>)> {
+        let is_ours = |name: &str| self.core.entries().iter().any(|entry| entry.name() == name);
+        let mut added = Vec::new();
+        for entry in self.core.entries() {
+            let name = entry.name();
+            if other.core.entries().iter().any(|entry| entry.name() == name) {
+                continue;
+            }
+            let value = given.get_item(name)?.ok_or_else(|| {
+                PyValueError::new_err(format!(
+                    "from_: parameter `{name}` is new: the trials to take over do not have it. Say which value it \
+                     had there, like assume={{\"{name}\": value}}"
+                ))
+            })?;
+            added.push(self.assignment(name, &value)?);
+        }
+        let (mut numbers, mut rows) = (Vec::new(), Vec::new());
+        for (i, row) in x.as_array().rows().into_iter().enumerate() {
+            let codes = other.encode(&row.to_vec())?;
+            let theirs = other.core.view(&codes).assignments().filter(|(name, _)| is_ours(name));
+            let theirs = theirs.map(|(name, values)| (name.to_string(), values));
+            if let Ok(codes) = self.core.encode(theirs.chain(added.iter().cloned())) {
+                numbers.extend(self.numbers(&codes));
+                rows.push(i);
+            }
+        }
+        let shape = [rows.len(), self.core.dimension()];
+        Ok((PyArray1::from_vec(py, numbers).reshape(shape)?, rows))
     }
 
     /// The numeric point of these parameters; every name must be there, and no other.
@@ -218,22 +285,37 @@ impl Space {
         }
     }
 
+    /// Encodes a start point. Of a dict, the parameters that are missing are in the middle of their range, or the
+    /// first of unordered choices.
+    pub(crate) fn encode_start(&self, point: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
+        let Ok(params) = point.cast::<PyDict>() else { return self.encode_any(point) };
+        let middle: Vec<f64> =
+            (0..self.core.dimension()).map(|i| self.core.axis(i).middle()).collect();
+        let whole = self.dict(point.py(), &middle)?;
+        whole.update(params.as_mapping())?;
+        self.encode_dict(&whole)
+    }
+
     /// Encodes a dict of parameters.
     pub(crate) fn encode_dict(&self, params: &Bound<'_, PyDict>) -> PyResult<Vec<f64>> {
         let mut assignments = Vec::with_capacity(params.len());
         for (name, given) in params.iter() {
-            let name: String = name.extract()?;
-            let place = (self.core.entries().iter()).position(|entry| entry.name() == name);
-            let is_array = place.is_some_and(|i| self.core.entries()[i].array_len().is_some());
-            let values = if is_array {
-                let one = |item: PyResult<Bound<'_, PyAny>>| self.label(place, &name, &item?);
-                Values::Many(given.try_iter()?.map(one).collect::<PyResult<_>>()?)
-            } else {
-                Values::One(self.label(place, &name, &given)?)
-            };
-            assignments.push((name, values));
+            assignments.push(self.assignment(&name.extract::<String>()?, &given)?);
         }
         self.core.encode(assignments).map_err(refused)
+    }
+
+    /// A parameter and its value, as the core knows them.
+    fn assignment(&self, name: &str, given: &Bound<'_, PyAny>) -> PyResult<(String, Values)> {
+        let place = (self.core.entries().iter()).position(|entry| entry.name() == name);
+        let is_array = place.is_some_and(|i| self.core.entries()[i].array_len().is_some());
+        let values = if is_array {
+            let one = |item: PyResult<Bound<'_, PyAny>>| self.label(place, name, &item?);
+            Values::Many(given.try_iter()?.map(one).collect::<PyResult<_>>()?)
+        } else {
+            Values::One(self.label(place, name, given)?)
+        };
+        Ok((name.to_string(), values))
     }
 
     /// What the core knows a Python value as.
@@ -280,7 +362,7 @@ fn plain_value(given: &Bound<'_, PyAny>) -> Option<Value> {
     }
 }
 
-fn object(py: Python<'_>, value: &Value) -> PyResult<Py<PyAny>> {
+pub(crate) fn object(py: Python<'_>, value: &Value) -> PyResult<Py<PyAny>> {
     Ok(match value {
         Value::Boolean(flag) => PyBool::new(py, *flag).to_owned().into_any().unbind(),
         Value::Integer(integer) => PyInt::new(py, *integer).into_any().unbind(),

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::fs::{File, Metadata};
 use std::io::{self, Seek, Write};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -323,6 +324,12 @@ impl Journal {
         Ok(path)
     }
 
+    /// The open files.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        let syncer = self.syncer.as_ref().map(|syncer| syncer.descriptor);
+        std::iter::once(self.file.as_raw_fd()).chain(syncer)
+    }
+
     /// Forces all lines to disk.
     pub(crate) fn flush(&self) -> Result<()> {
         self.file.sync_data().map_err(|error| self.refused(error))
@@ -359,6 +366,8 @@ pub(crate) fn free_name(folder: &Path) -> PathBuf {
 #[derive(Debug)]
 struct Syncer {
     shared: Arc<Shared>,
+    /// Of the file, which the thread has.
+    descriptor: RawFd,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -372,7 +381,7 @@ struct Shared {
 impl Syncer {
     fn start(file: File) -> io::Result<Syncer> {
         let shared = Arc::new(Shared::default());
-        let theirs = Arc::clone(&shared);
+        let (theirs, descriptor) = (Arc::clone(&shared), file.as_raw_fd());
         let thread = std::thread::Builder::new().spawn(move || {
             loop {
                 let is_last = theirs.is_closed.load(Ordering::Acquire);
@@ -388,7 +397,7 @@ impl Syncer {
                 std::thread::park_timeout(SYNC_EVERY);
             }
         })?;
-        Ok(Syncer { shared, thread: Some(thread) })
+        Ok(Syncer { shared, descriptor, thread: Some(thread) })
     }
 
     /// Says that there is something to sync.

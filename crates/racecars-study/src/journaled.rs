@@ -162,6 +162,11 @@ impl JournaledSearch {
         Ok(JournaledSearch { folder, journal, state, is_resumed, _lock: lock })
     }
 
+    /// The search and what its journal is written with, for who drives the session himself.
+    pub(crate) fn into_parts(self) -> (Search, Plan, Journal, Lock) {
+        (self.state.search, self.state.plan, self.journal, self._lock)
+    }
+
     pub(crate) fn plan(&self) -> &Plan {
         &self.state.plan
     }

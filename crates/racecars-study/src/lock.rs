@@ -6,6 +6,7 @@ use crate::journal::{self, identity};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -40,6 +41,11 @@ impl Lock {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// The files that hold the lock.
+    pub(crate) fn descriptors(&self) -> [RawFd; 2] {
+        [self.file.as_raw_fd(), self.note.as_raw_fd()]
     }
 
     /// The journal, open for reading and appending.

@@ -58,12 +58,17 @@ pub enum Aggregate {
 choices!(Aggregate { Mean => "mean", Median => "median" });
 
 impl Plan {
+    /// The largest budget that can be given. It stands for no limit, as of a search that only its time limits.
+    pub const NO_LIMIT: u64 = 1_000_000_000_000_000;
+
+    /// The number of evaluations, if it is limited.
+    pub fn limit(&self) -> Option<u64> {
+        (self.budget < Plan::NO_LIMIT).then_some(self.budget)
+    }
+
     /// The plan of these settings. What they leave open is as in `old`, the plan that the study has so
     /// far, or the default. `base` is the folder that commands are relative to.
     pub fn new(settings: &Settings, base: &Path, old: Option<&Plan>) -> Result<Plan> {
-        let mut settings = settings.clone();
-        let lookahead = settings.lookahead;
-        let tolerance = settings.patience_tolerance;
         let parameters = match (&settings.parameters, old) {
             (None, Some(old)) if settings.r#where.is_none() => {
                 (old.space.clone(), old.fixed.clone())
@@ -76,6 +81,18 @@ impl Plan {
                 parameter::space(&parameters, &constraints)?
             }
         };
+        Plan::in_space(parameters, settings, base, old)
+    }
+
+    /// The same in this space and with these fixed parameters, which need not be such that can be written.
+    pub(crate) fn in_space(
+        parameters: (Space, NamedPoint),
+        settings: &Settings,
+        base: &Path,
+        old: Option<&Plan>,
+    ) -> Result<Plan> {
+        let mut settings = settings.clone();
+        let (lookahead, tolerance) = (settings.lookahead, settings.patience_tolerance);
         let plan = match old {
             None => Plan::resolve(settings, parameters, base.into(), now())?,
             Some(old) => {

@@ -64,6 +64,11 @@ impl Search {
         &self.session
     }
 
+    /// The session, and the trials that are out, oldest first.
+    pub(crate) fn into_parts(self) -> (Session, Vec<Trial>) {
+        (self.session, self.out.into_values().collect())
+    }
+
     /// Whether outcomes are told in the order asked.
     pub(crate) fn is_in_order(&self) -> bool {
         self.session.order() != Order::AsTheyCome
@@ -162,7 +167,7 @@ impl Search {
 /// The stop rules of a plan, but for the time limit.
 fn rules(plan: &Plan) -> StopRules {
     let mut rules = StopRules::default();
-    (rules.evaluations, rules.target) = (Some(plan.budget), plan.target);
+    (rules.evaluations, rules.target) = (plan.limit(), plan.target);
     (rules.patience, rules.patience_tolerance) = (plan.patience, plan.patience_tolerance);
     rules
 }

@@ -11,6 +11,7 @@ use crate::outcome::value_and_violation;
 use crate::plan::{Plan, check_text, now};
 use crate::point::NamedPoint;
 use crate::record::{BestTrial, Totals};
+use crate::recorder::Recorder;
 use crate::runner::{self, Interrupt, Status};
 use crate::search::{Search, Step};
 use crate::settings::Settings;
@@ -25,7 +26,7 @@ use std::time::{Duration, Instant};
 pub const FOLDER: &str = "racecars-study";
 /// How long a run waits: a process that was killed can leave programs that it was just starting, which
 /// have the lock for a moment.
-const MOMENT: Duration = Duration::from_millis(500);
+pub(crate) const MOMENT: Duration = Duration::from_millis(500);
 /// How long asking and telling wait for another process that does the same.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -103,17 +104,12 @@ impl Study {
     /// Moves the journal in `folder` aside, so that a study with these settings begins afresh there;
     /// returns where to.
     pub fn restart(folder: &Path, settings: &Settings, base: &Path) -> Result<Option<PathBuf>> {
-        let path = folder.join(journal::FILE);
-        if !path.exists() {
+        if !folder.join(journal::FILE).exists() {
             return Ok(None);
         }
         // What cannot begin does not take the place of what there is.
         Plan::new(settings, base, None)?;
-        let (folder, _lock) = enter(folder, MOMENT)?;
-        let aside = journal::free_name(&folder);
-        std::fs::rename(&path, &aside)
-            .map_err(|error| Error::system("move aside", &path, error))?;
-        Ok(Some(aside))
+        Recorder::restart(folder)
     }
 
     /// Checks settings and runs the program once, without a journal. The point is the first that a
@@ -323,7 +319,7 @@ impl Study {
 }
 
 /// Makes the folder if need be, and locks it; returns its full path.
-fn enter(folder: &Path, patience: Duration) -> Result<(PathBuf, Lock)> {
+pub(crate) fn enter(folder: &Path, patience: Duration) -> Result<(PathBuf, Lock)> {
     let refuse = |error| Error::system("make the study's folder", folder, error);
     check_text(&std::path::absolute(folder).map_err(refuse)?)?;
     std::fs::create_dir_all(folder).map_err(refuse)?;

@@ -153,7 +153,7 @@ fn study(digest: &Digest) -> Value {
         "begun": true,
         "algorithm": plan.algorithm,
         "seed": plan.seed,
-        "budget": plan.budget,
+        "budget": plan.limit(),
         "direction": plan.direction,
         "objective": plan.objective,
         "constraints": plan.constraints,
@@ -165,7 +165,7 @@ fn study(digest: &Digest) -> Value {
         "version": env!("CARGO_PKG_VERSION"),
         "base": plan.base,
         "run": reproduce::run(plan, &digest.name),
-        "continue": reproduce::go_on(&digest.folder),
+        "continue": reproduce::go_on(plan, &digest.folder),
     })
 }
 

@@ -17,10 +17,14 @@ pub(super) fn command(digest: &Digest, trial: u64, point: &[f64]) -> Option<Stri
     (line.len() <= MAX_LENGTH).then_some(line)
 }
 
-/// The command that goes on with the study.
-pub(super) fn go_on(folder: &Path) -> String {
+/// The command that goes on with the study; `None` if it has no program.
+pub(super) fn go_on(plan: &Plan, folder: &Path) -> Option<String> {
+    if plan.command.is_empty() {
+        return None;
+    }
     let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
-    command_line(&["racecars", "run", "--study", &whole.display().to_string()].map(String::from))
+    let words = ["racecars", "run", "--study", &whole.display().to_string()].map(String::from);
+    Some(command_line(&words))
 }
 
 /// The command that runs the study called `name` from the beginning, beside it; `None` if it has no

@@ -84,6 +84,33 @@ impl Axis {
         }
     }
 
+    /// The value that stands for a coordinate of which nothing is said: the middle of a range, which on a log scale is
+    /// that of the logarithms; of ordered values the middle one, the lower of two; of unordered ones the first.
+    ///
+    /// ```
+    /// use racecars::Space;
+    ///
+    /// let space = Space::builder()
+    ///     .log_real("rate", 1e-4, 1.0)
+    ///     .integer("n", 1, 8)
+    ///     .categorical("mode", ["a", "b", "c"])
+    ///     .build()?;
+    /// let middle: Vec<f64> = (0..3).map(|i| space.axis(i).middle()).collect();
+    /// assert_eq!(space.view(&middle).to_string(), "rate=0.01, n=4, mode=a");
+    /// # Ok::<(), racecars::Error>(())
+    /// ```
+    pub fn middle(self) -> f64 {
+        match self {
+            // Halving first keeps the widest finite ranges from overflowing.
+            Axis::Continuous { low, high } => 0.5 * low + 0.5 * high,
+            Axis::Ordered { last, log_from: Some(from) } => {
+                ((from * (from + last)).sqrt().round() - from).clamp(0.0, last)
+            }
+            Axis::Ordered { last, log_from: None } => (0.5 * last).floor(),
+            Axis::Unordered { .. } => 0.0,
+        }
+    }
+
     /// Whether `code` is an encoded value of this axis.
     #[inline]
     pub fn contains(self, code: f64) -> bool {
@@ -156,18 +183,6 @@ impl Axis {
             Axis::Ordered { last, .. } | Axis::Unordered { last } => {
                 (position * (last + 1.0)).floor().clamp(0.0, last)
             }
-        }
-    }
-
-    /// The value in the middle: the geometric mean on a log scale, and of an unordered axis the first.
-    pub(super) fn middle(self) -> f64 {
-        match self {
-            Axis::Unordered { .. } => 0.0,
-            Axis::Ordered { last, log_from: Some(from) } => {
-                ((from * (from + last)).sqrt().floor() - from).clamp(0.0, last)
-            }
-            Axis::Ordered { last, .. } => (last / 2.0).floor(),
-            axis => axis.at(0.5),
         }
     }
 

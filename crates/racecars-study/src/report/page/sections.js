@@ -280,7 +280,7 @@ function reproduceSection(data) {
   const { study, best, recommended } = data;
   const point = (chosen) => JSON.stringify(chosen.point, null, 1).replace(/\n {2,}/g, " ").replace(/\n ?\]/g, "]");
   const other = recommended && best && recommended.trial !== best.trial;
-  const settings = [`racecars ${study.version}`, `algorithm ${study.algorithm}`, `seed ${study.seed}`, `budget ${study.budget}`, `jobs ${study.jobs}`, study.deterministic ? "deterministic" : "not deterministic"];
+  const settings = [`racecars ${study.version}`, `algorithm ${study.algorithm}`, `seed ${study.seed}`, study.budget ? `budget ${study.budget}` : "no budget", `jobs ${study.jobs}`, study.deterministic ? "deterministic" : "not deterministic"];
   const again = study.deterministic || study.jobs === 1
     ? "The same settings and seed give the same run, as long as the program does."
     : "With several jobs the order of evaluations depends on their times; with --deterministic the same seed gives the same run.";
@@ -290,7 +290,8 @@ function reproduceSection(data) {
     other ? copyable(`The recommended point (trial ${recommended.trial})`, point(recommended)) : null,
     best ? copyable(`The best point (trial ${best.trial})`, point(best)) : null,
     study.run ? copyable("The study, from the beginning", study.run) : null,
-    data.state.stop === "evaluations" ? copyable("To go on with twice the budget", `${study.continue} --budget ${2 * study.budget}`)
+    !study.continue ? null
+      : data.state.stop === "evaluations" ? copyable("To go on with twice the budget", `${study.continue} --budget ${2 * study.budget}`)
       : ["target", "exhausted"].includes(data.state.stop) ? null : copyable("To go on with it", study.continue),
     copyable("Settings", settings.join("\n")));
 }
