@@ -18,7 +18,7 @@ from racecars._minimize import maximize, method, minimize
 from racecars._objective import Infeasible
 from racecars.embedding import Embedding
 from racecars.optimizer import Best, Optimizer
-from racecars.space import Choice, Integer, Real, Space
+from racecars.space import Choice, Integer, Permutation, Real, Simplex, Space, Subset, when
 from racecars.trials import Trial, Trials, read_study
 
 if TYPE_CHECKING:
@@ -36,9 +36,12 @@ __all__ = [
     "Integer",
     "OptimizeResult",
     "Optimizer",
+    "Permutation",
     "Real",
+    "Simplex",
     "Space",
     "SpaceExhausted",
+    "Subset",
     "Trial",
     "Trials",
     "__version__",
@@ -48,6 +51,7 @@ __all__ = [
     "plot",
     "read_study",
     "settings",
+    "when",
 ]
 
 

@@ -53,7 +53,13 @@ class SpaceExhausted(RuntimeError):
 class Space:
     """A space that the core can search."""
 
-    def __new__(cls, entries: Sequence[tuple[Any, ...]], is_by_name: bool) -> Self: ...
+    def __new__(
+        cls,
+        entries: Sequence[tuple[Any, ...]],
+        is_by_name: bool,
+        conditions: Sequence[tuple[str, str]] = ...,
+        constraints: Sequence[str] = ...,
+    ) -> Self: ...
     @property
     def is_by_name(self) -> bool: ...
     @property

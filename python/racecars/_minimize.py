@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -44,6 +44,7 @@ def minimize(
     from_: Any = None,
     assume: Mapping[str, Any] | None = None,
     integrality: Any = None,
+    where: str | Sequence[str] | None = None,
     constraints: Any = (),
     maxfev: int | None = None,
     maxtime: float | None = None,
@@ -108,6 +109,10 @@ def minimize(
         has the values that parameters had there which were added since: ``{"momentum": 0.9}``.
     integrality
         Which coordinates of ``bounds`` are integers, as in ``differential_evolution``.
+    where
+        Constraints on the parameters that every evaluated point satisfies, as text: ``"a < b"``,
+        ``["x[0] + x[1] <= 10", "not (mode = fast and level > 3)"]``. They cost no evaluations.
+        docs/spaces.md has what can be said.
     constraints
         SciPy's ``NonlinearConstraint``, ``LinearConstraint``, dicts, functions whose values must
         be at most 0, or a list of them. A point that violates one is not evaluated; it counts in
@@ -186,7 +191,7 @@ def minimize(
     _options.check(options, _KEYWORDS)
     maximize, fun = isinstance(fun, _Maximized), getattr(fun, "maximized", fun)
     settings = _options.plain(options)
-    given = _space(bounds, space, integrality, method)
+    given = _space(bounds, space, integrality, where, method)
     _check(vectorized, retries, on_error, resume, timeout, lookahead)
     _check_limits(maxfev, maxtime, patience, patience_tolerance)
     _check_study(study, checkpoint, method, resume)
@@ -459,14 +464,14 @@ def method(
     )
 
 
-def _space(bounds: Any, space: Any, integrality: Any, method: Any) -> Space:
+def _space(bounds: Any, space: Any, integrality: Any, where: Any, method: Any) -> Space:
     if bounds is not None and space is not None:
         raise ValueError("bounds and space are both given; give one of them")
     if bounds is None and space is None:
         if isinstance(method, Optimizer):
             return method.space
         raise ValueError("neither bounds nor space is given")
-    given = space_of(space if bounds is None else bounds, integrality)
+    given = space_of(space if bounds is None else bounds, integrality, where)
     if isinstance(method, Optimizer) and method.space != given:
         raise ValueError("the optimizer to continue with searches another space")
     return given

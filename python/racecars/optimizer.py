@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,9 +93,10 @@ class Optimizer(_core.Optimizer):
         budget: int | None = None,
         rng: Any = None,
         integrality: Any = None,
+        where: str | Sequence[str] | None = None,
         **options: Any,
     ) -> Optimizer:
-        core = space_of(space, integrality)
+        core = space_of(space, integrality, where)
         return super().__new__(cls, core, method, budget, seed_of(rng), options)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,18 @@ import numpy as np
 
 from racecars._core import Space
 
-__all__ = ["Choice", "Integer", "Real", "Space", "space_of"]
+__all__ = [
+    "Choice",
+    "Integer",
+    "Permutation",
+    "Real",
+    "Simplex",
+    "Space",
+    "Subset",
+    "When",
+    "space_of",
+    "when",
+]
 
 
 @dataclass(frozen=True)
@@ -48,8 +60,55 @@ class Choice:
     count: int | None = None
 
 
-def space_of(given: Any, integrality: Any = None) -> Space:
-    """The space that bounds or a dict describe.
+@dataclass(frozen=True)
+class Permutation:
+    """An order of ``items``, any objects; a number stands for ``range(items)``."""
+
+    items: Sequence[Any] | int
+
+
+@dataclass(frozen=True)
+class Subset:
+    """A selection of ``items``, any objects: ``size`` of them, or from one to the other number."""
+
+    items: Sequence[Any]
+    size: int | tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Simplex:
+    """``count`` numbers from 0 that add up to 1: the shares of a mixture."""
+
+    count: int
+
+
+@dataclass(frozen=True)
+class When:
+    """What :func:`when` returns."""
+
+    given: Any
+    condition: str
+
+
+def when(condition: str, given: Any) -> When:
+    """A parameter that is there only where a condition on others holds.
+
+    >>> import racecars
+    >>> space = {
+    ...     "kernel": ["linear", "poly"],
+    ...     "degree": racecars.when("kernel = poly", range(2, 6)),
+    ... }
+    >>> res = racecars.minimize(lambda p: p.get("degree", 9), space=space, maxfev=5, rng=1)
+    >>> res.params["kernel"], res.fun
+    ('poly', 2.0)
+    """
+    if not isinstance(condition, str):
+        raise TypeError(f"the condition {condition!r} is not a text such as 'kernel = poly'")
+    return When(given, condition)
+
+
+def space_of(given: Any, integrality: Any = None, where: Any = None) -> Space:
+    """The space that bounds or a dict describe. ``where`` has constraints that all points satisfy.
 
     >>> from racecars.space import Integer, space_of
     >>> space_of([(-5, 5), (0, 1)]).dimension
@@ -63,7 +122,10 @@ def space_of(given: Any, integrality: Any = None) -> Space:
     ...
     ValueError: bounds[1]: low 3.0 is above high 1.0
     """
+    constraints = _constraints(where)
     if isinstance(given, Space):
+        if constraints:
+            raise ValueError("`where` goes with bounds or a dict; the space has its constraints")
         return given
     if isinstance(given, Mapping):
         if integrality is not None:
@@ -72,8 +134,23 @@ def space_of(given: Any, integrality: Any = None) -> Space:
         if not given:
             raise ValueError("the space is an empty dict; it needs at least one name")
         _warn_of_integers(given)
-        return Space([_entry(name, value) for name, value in given.items()], True)
-    return _from_bounds(given, integrality)
+        conditional = {name: part for name, part in given.items() if isinstance(part, When)}
+        conditions = [(name, part.condition) for name, part in conditional.items()]
+        plain = {name: getattr(conditional.get(name), "given", part) for name, part in given.items()}
+        entries = [_entry(name, part) for name, part in plain.items()]
+        return Space(entries, True, conditions, constraints)
+    return _from_bounds(given, integrality, constraints)
+
+
+def _constraints(where: Any) -> list[str]:
+    texts = [where] if isinstance(where, str) else list(where or ())
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(
+                f"where: {_short(text)} is not a text such as 'a < b'; functions of the point go to "
+                "`constraints`"
+            )
+    return texts
 
 
 def _warn_of_integers(given: Mapping[Any, Any]) -> None:
@@ -104,7 +181,7 @@ def _warn_of_integers(given: Mapping[Any, Any]) -> None:
     )
 
 
-def _from_bounds(given: Any, integrality: Any) -> Space:
+def _from_bounds(given: Any, integrality: Any, constraints: list[str]) -> Space:
     low, high = _ends(given)
     whole = _integrality(integrality, len(low))
     for end, values in (("low", low), ("high", high)):
@@ -116,11 +193,22 @@ def _from_bounds(given: Any, integrality: Any) -> Space:
     edges = np.flatnonzero((np.diff(low) != 0) | (np.diff(high) != 0) | np.diff(whole))
     starts = [0, *(int(edge) + 1 for edge in edges)]
     entries = []
+    # Constraints name coordinates as x[0], x[1], ...
+    places = {
+        index: f"x{start}[{index - start}]"
+        for start, stop in zip(starts, [*starts[1:], len(low)])
+        for index in (range(start, stop) if constraints else ())
+    }
+    if len(starts) > 1:
+        constraints = [
+            re.sub(r"\bx\[(\d+)\]", lambda found: places.get(int(found[1]), found[0]), text)
+            for text in constraints
+        ]
     for start, stop in zip(starts, [*starts[1:], len(low)]):
         name = "x" if len(starts) == 1 else f"x{start}"
         a, b = float(low[start]), float(high[start])
         entries.append(_coordinate(name, stop - start, a, b, bool(whole[start]), start))
-    return Space(entries, False)
+    return Space(entries, False, [], constraints)
 
 
 def _coordinate(name: str, count: int, low: float, high: float, whole: bool, index: int) -> Any:
@@ -178,11 +266,22 @@ def _entry(name: object, given: Any) -> tuple[Any, ...]:
         return (name, None, "boolean", [], False, [], [])
     if isinstance(given, Choice):
         return _choices(name, given)
+    if isinstance(given, Permutation):
+        items = given.items
+        values = list(range(items)) if isinstance(items, int) else list(items)
+        return (name, len(values), "permutation", [], False, [_label(v) for v in values], values)
+    if isinstance(given, Subset):
+        values = list(given.items)
+        least, most = (given.size,) * 2 if isinstance(given.size, int) else given.size
+        labels = [_label(value) for value in values]
+        return (name, len(values), "subset", [least, most], False, labels, values)
+    if isinstance(given, Simplex):
+        return (name, given.count, "simplex", [], False, [], [])
     if isinstance(given, (list, tuple, np.ndarray)):
         return _choices(name, Choice(list(given)))
     raise ValueError(
         f"coordinate `{name}`: {_short(given)} is not a pair (low, high), (low, high, 'log'), a "
-        "range, a list of choices, bool, Real, Integer or Choice"
+        "range, a list of choices, bool, Real, Integer, Choice, Permutation, Subset, Simplex or when"
     )
 
 

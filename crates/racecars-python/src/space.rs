@@ -5,7 +5,7 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArra
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
-use racecars::{Domain, Scale, Value, Values};
+use racecars::{Domain, Scale, Structure, Value, Values};
 use std::borrow::Cow;
 
 /// What Python says of one name: `(name, count or None, kind, numbers, is_log, labels, objects)`.
@@ -37,17 +37,40 @@ pub(crate) struct Space {
 #[pymethods]
 impl Space {
     #[new]
-    fn new(py: Python<'_>, entries: Vec<Entry<'_>>, is_by_name: bool) -> PyResult<Self> {
+    #[pyo3(signature = (entries, is_by_name, conditions = Vec::new(), constraints = Vec::new()))]
+    fn new(
+        py: Python<'_>,
+        entries: Vec<Entry<'_>>,
+        is_by_name: bool,
+        conditions: Vec<(String, String)>,
+        constraints: Vec<String>,
+    ) -> PyResult<Self> {
         let mut builder = racecars::Space::builder();
         let mut objects = Vec::with_capacity(entries.len());
         for (name, count, kind, numbers, is_log, labels, choices) in entries {
-            let domain = domain(&name, &kind, &numbers, is_log, &labels)?;
-            builder = match count {
-                None => builder.coordinate(name, domain),
-                Some(count) => builder.array(name, count, domain),
+            let condition = conditions.iter().find(|(of, _)| *of == name);
+            let items = || plain_values(&name, &labels);
+            builder = match (kind.as_str(), count) {
+                ("permutation", _) => builder.order_of(&name, items()?),
+                ("subset", _) => {
+                    let sizes = numbers.iter().map(|number| number.extract::<usize>());
+                    let sizes = sizes.collect::<PyResult<Vec<_>>>()?;
+                    builder.subset(&name, sizes[0]..=sizes[1], items()?)
+                }
+                ("simplex", Some(count)) => builder.simplex(&name, count),
+                (_, None) => {
+                    builder.coordinate(&name, domain(&name, &kind, &numbers, is_log, &labels)?)
+                }
+                (_, Some(count)) => {
+                    builder.array(&name, count, domain(&name, &kind, &numbers, is_log, &labels)?)
+                }
             };
+            if let Some((_, condition)) = condition {
+                builder = builder.when(condition);
+            }
             objects.push(choices);
         }
+        builder = constraints.into_iter().fold(builder, |builder, text| builder.subject_to(text));
         let core = builder.build().map_err(refused)?;
         Ok(Space::with_objects(py, core, objects, is_by_name))
     }
@@ -176,10 +199,7 @@ impl Space {
         let core: racecars::Space =
             serde_json::from_str(json).map_err(|error| PyValueError::new_err(error.to_string()))?;
         // The objects of an entry are those of its choices, or there are none.
-        let counts = core.entries().iter().map(|entry| match entry.domain() {
-            Domain::Levels(values) | Domain::Categorical(values) => values.len(),
-            _ => 0,
-        });
+        let counts = core.entries().iter().map(|entry| choices(entry).len());
         if !counts.eq(objects.iter().map(Vec::len)) {
             return Err(PyValueError::new_err("the space has not one object per choice"));
         }
@@ -208,11 +228,8 @@ impl Space {
 
     /// A space read from a save, whose choices stand for themselves.
     pub(crate) fn bare(py: Python<'_>, core: racecars::Space) -> PyResult<Self> {
-        let objects = core.entries().iter().map(|entry| match entry.domain() {
-            Domain::Levels(values) | Domain::Categorical(values) => {
-                values.iter().map(|value| object(py, value)).collect()
-            }
-            _ => Ok(Vec::new()),
+        let objects = core.entries().iter().map(|entry| {
+            choices(entry).iter().map(|value| object(py, value)).collect::<PyResult<Vec<_>>>()
         });
         let objects = objects.collect::<PyResult<Vec<_>>>()?;
         // Bounds are arrays called x, x3, ...
@@ -249,8 +266,19 @@ impl Space {
     pub(crate) fn dict<'py>(&self, py: Python<'py>, codes: &[f64]) -> PyResult<Bound<'py, PyDict>> {
         let params = PyDict::new(py);
         let numbers = self.numbers(codes);
+        let active = if self.core.has_rules() { self.core.active(codes) } else { Vec::new() };
         for (i, entry) in self.core.entries().iter().enumerate() {
+            // Inactive parameters are not there.
+            if active.get(i) == Some(&false) {
+                continue;
+            }
             let (codes, numbers) = (&codes[entry.range()], &numbers[entry.range()]);
+            if let Some(Structure::Subset { .. }) = entry.structure() {
+                let items = self.objects[i].iter().zip(codes).filter(|(_, code)| **code != 0.0);
+                let items = items.map(|(item, _)| item.bind(py));
+                params.set_item(&self.names[i], PyList::new(py, items.collect::<Vec<_>>())?)?;
+                continue;
+            }
             let object = |&code: &f64| self.objects[i][code as usize].bind(py);
             let name = &self.names[i];
             let is_array = entry.array_len().is_some();
@@ -289,11 +317,14 @@ impl Space {
     /// first of unordered choices.
     pub(crate) fn encode_start(&self, point: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
         let Ok(params) = point.cast::<PyDict>() else { return self.encode_any(point) };
-        let middle: Vec<f64> =
-            (0..self.core.dimension()).map(|i| self.core.axis(i).middle()).collect();
-        let whole = self.dict(point.py(), &middle)?;
-        whole.update(params.as_mapping())?;
-        self.encode_dict(&whole)
+        let given = |name: &str| params.contains(name).unwrap_or(false);
+        let missing = self.core.entries().iter().filter(|entry| !given(entry.name()));
+        let missing = missing.map(|entry| (entry.name().to_string(), self.core.middle(entry)));
+        let mut assignments: Vec<_> = missing.collect();
+        for (name, given) in params.iter() {
+            assignments.push(self.assignment(&name.extract::<String>()?, &given)?);
+        }
+        self.core.encode(assignments).map_err(refused)
     }
 
     /// Encodes a dict of parameters.
@@ -321,8 +352,8 @@ impl Space {
     /// What the core knows a Python value as.
     fn label(&self, place: Option<usize>, name: &str, given: &Bound<'_, PyAny>) -> PyResult<Value> {
         if let Some(i) = place
-            && let Domain::Levels(values) | Domain::Categorical(values) =
-                self.core.entries()[i].domain()
+            && let values = choices(&self.core.entries()[i])
+            && !values.is_empty()
         {
             for (object, value) in self.objects[i].iter().zip(values) {
                 let object = object.bind(given.py());
@@ -362,6 +393,24 @@ fn plain_value(given: &Bound<'_, PyAny>) -> Option<Value> {
     }
 }
 
+fn plain_values(name: &str, labels: &[Bound<'_, PyAny>]) -> PyResult<Vec<Value>> {
+    let value = |label: &Bound<'_, PyAny>| {
+        plain_value(label).ok_or_else(|| {
+            PyTypeError::new_err(format!("coordinate `{name}`: {label} is not a label"))
+        })
+    };
+    labels.iter().map(value).collect()
+}
+
+/// The choices of an entry, or the items of a subset, which Python has objects for.
+fn choices(entry: &racecars::space::Entry) -> &[Value] {
+    match (entry.structure(), entry.domain()) {
+        (Some(Structure::Subset { items, .. }), _) => items,
+        (_, Domain::Levels(values) | Domain::Categorical(values)) => values,
+        _ => &[],
+    }
+}
+
 pub(crate) fn object(py: Python<'_>, value: &Value) -> PyResult<Py<PyAny>> {
     Ok(match value {
         Value::Boolean(flag) => PyBool::new(py, *flag).to_owned().into_any().unbind(),
@@ -390,12 +439,7 @@ fn domain(
         let number = &numbers[i];
         number.extract::<i64>().map_err(|_| wrong("an integer of 64 bits", number.to_string()))
     };
-    let values = || {
-        let value = |label: &Bound<'_, PyAny>| {
-            plain_value(label).ok_or_else(|| wrong("a label", label.to_string()))
-        };
-        labels.iter().map(value).collect::<PyResult<Vec<_>>>()
-    };
+    let values = || plain_values(name, labels);
     Ok(match kind {
         "real" => Domain::Real { low: real(0)?, high: real(1)?, scale },
         "integer" => Domain::Integer { low: integer(0)?, high: integer(1)?, scale },

@@ -6,9 +6,10 @@ use crate::error::{Error, Result};
 
 impl Space {
     /// Whether the numeric form of a point equals its encoding: all coordinates are reals on a linear
-    /// scale.
+    /// scale, and always active.
     pub fn is_plain(&self) -> bool {
-        self.entries().iter().all(|entry| entry.domain().is_plain())
+        let is_plain = |entry: &Entry| entry.domain().is_plain() && entry.condition().is_none();
+        self.entries().iter().all(is_plain)
     }
 
     /// Writes the numeric form of an encoded point. Both slices must have one number per coordinate. Inactive
