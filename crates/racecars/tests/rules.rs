@@ -1,0 +1,190 @@
+//! Conditions, constraints and structures, on random spaces: every candidate of every algorithm satisfies them,
+//! inactive coordinates never matter, and a saved run continues to the bit.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use proptest::prelude::*;
+use racecars::{Algorithm, Candidate, Outcome, Space, SpaceBuilder, load};
+
+/// A random space with three levels of conditions, constraints that may forbid most of the box, and structures.
+fn spaces() -> impl Strategy<Value = Space> {
+    let constraint = prop_oneof![
+        Just("a < b"),
+        Just("a + b <= 0.2"),
+        Just("n != 3 and n < 9"),
+        Just("mode = slow or a > 0.3"),
+        Just("not (mode = fast and n > 2)"),
+        Just("size <= middle or b >= 0.5"),
+        Just("sum(w) < 1 + a"),
+    ];
+    let chosen = proptest::collection::vec(constraint, 0..3);
+    (chosen, any::<[bool; 4]>()).prop_filter_map("an empty space", |(constraints, kinds)| {
+        let mut builder: SpaceBuilder = Space::builder()
+            .real("a", 0.0, 1.0)
+            .categorical("mode", ["fast", "slow", "exact"])
+            .real("b", 0.0, 1.0)
+            .integer("n", 0, 12);
+        if kinds[0] {
+            builder = (builder.levels("size", ["small", "middle", "large"]).when("mode != fast"))
+                .boolean("deep")
+                .when("size in (middle, large)")
+                .log_real("rate", 1e-4, 1.0)
+                .when("deep and n > 1");
+        } else {
+            builder = builder.levels("size", ["small", "middle", "large"]);
+        }
+        builder = builder.reals("w", 3, 0.0, 1.0);
+        if kinds[1] {
+            builder = builder.when("n >= 4 or a > 0.5");
+        }
+        if kinds[2] {
+            builder = builder.permutation("order", 5).subset("pick", 1..=2, ["u", "v", "w", "x"]);
+        }
+        if kinds[3] {
+            builder = builder.simplex("mix", 3).when("mode = exact");
+        }
+        constraints.iter().fold(builder, |builder, text| builder.subject_to(*text)).build().ok()
+    })
+}
+
+/// An objective of the active values alone.
+fn objective(space: &Space, point: &[f64]) -> f64 {
+    let mut sum = 0.0;
+    for (place, (name, values)) in space.view(point).assignments().enumerate() {
+        let text = format!("{name}={values}");
+        let mixed =
+            text.bytes().fold(place as u64, |h, b| h.wrapping_mul(31).wrapping_add(b.into()));
+        sum += (mixed % 1000) as f64 / 1000.0;
+    }
+    sum
+}
+
+fn algorithms(space: &Space) -> impl Iterator<Item = Algorithm> {
+    Algorithm::all().filter(|algorithm| algorithm.takes(space).is_ok() && algorithm.name() != "gp")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
+
+    #[test]
+    fn every_candidate_is_a_point_of_the_space_and_resumes_to_the_bit(space in spaces(), seed in 0..100u64) {
+        for algorithm in algorithms(&space) {
+            let mut optimizer = algorithm.optimizer(&space, Some(60), seed).unwrap();
+            let mut copy = None;
+            for step in 0..40 {
+                if step == 20 {
+                    copy = Some(load(&optimizer.save()).unwrap());
+                }
+                let Some(candidate) = optimizer.ask() else { break };
+                prop_assert_eq!(space.check(candidate.point()), Ok(()), "{}", algorithm);
+                let value = objective(&space, candidate.point());
+                if let Some(copy) = &mut copy {
+                    let other = copy.ask().unwrap();
+                    prop_assert_eq!(other.point(), candidate.point(), "{}", algorithm);
+                    copy.tell(other, Outcome::from(value)).unwrap();
+                }
+                optimizer.tell(candidate, Outcome::from(value)).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn inactive_values_never_matter(space in spaces(), seed in 0..1000u64) {
+        let mut optimizer = Algorithm::random().optimizer(&space, None, seed).unwrap();
+        let candidate = optimizer.ask().unwrap();
+        let point = candidate.point();
+        // Names and values give the same point back, and so do the values of other points for what is inactive.
+        let named: Vec<_> = space.view(point).assignments().map(|(n, v)| (n.to_string(), v)).collect();
+        prop_assert_eq!(&space.encode(named.clone()).unwrap()[..], point);
+        let other = optimizer.ask().unwrap();
+        let mut more = named.clone();
+        for (name, values) in space.view(other.point()).assignments() {
+            if named.iter().all(|(known, _)| known != name) {
+                more.push((name.to_string(), values));
+            }
+        }
+        prop_assert_eq!(&space.encode(more).unwrap()[..], point);
+        let mut numbers = vec![0.0; space.dimension()];
+        space.to_numbers(point, &mut numbers);
+        prop_assert_eq!(&space.from_numbers(&numbers).unwrap()[..], point);
+        let json = serde_json::to_string(&space).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Space>(&json).unwrap(), space);
+    }
+}
+
+#[test]
+fn a_box_that_is_nearly_all_forbidden_is_searched() {
+    // One point in 100,000 satisfies both, and the optimum is on the boundary.
+    let space = Space::builder()
+        .reals("x", 10, 0.0, 1.0)
+        .subject_to("sum(x) <= 1.2")
+        .subject_to("x[0] >= 0.4")
+        .build()
+        .unwrap();
+    assert!(space.admitted_shares().last().is_some_and(|share| *share < 0.01));
+    let run = |algorithm: Algorithm| {
+        let run = racecars::minimize(&space).algorithm(algorithm).budget(1500).seed(3);
+        run.run(|p| {
+            Ok::<f64, racecars::Error>(p.coordinates().iter().map(|x| (x - 0.5).powi(2)).sum())
+        })
+        .unwrap()
+        .value()
+        .unwrap()
+    };
+    let (auto, random) = (run(Algorithm::auto()), run(Algorithm::random()));
+    // The optimum has all but x[0] at 0.8 / 9.
+    assert!(auto < 1.54, "{auto}");
+    assert!(auto < random, "{auto} {random}");
+}
+
+#[test]
+fn an_empty_space_is_refused_with_the_constraint_that_empties_it() {
+    let error = |constraints: &[&str]| {
+        let builder =
+            Space::builder().real("a", 0.0, 1.0).integer("n", 1, 9).categorical("m", ["x", "y"]);
+        let builder = constraints.iter().fold(builder, |builder, text| builder.subject_to(*text));
+        builder.build().unwrap_err().to_string()
+    };
+    assert_eq!(error(&["a > 2"]), "constraint `a > 2`: no point was found that satisfies it");
+    assert_eq!(
+        error(&["a < 0.5", "n > 3", "a > 0.6"]),
+        "constraint `a > 0.6`: no point was found that satisfies it and those before it"
+    );
+    assert!(error(&["a <"]).contains("the end stands where a value is expected"));
+    assert!(error(&["a < b"]).contains("`b` is neither a name nor a value"));
+    assert!(error(&["m = z"]).contains("`m`: z is not one of x, y"));
+    assert!(error(&["m < x"]).contains("have no order"));
+    assert!(error(&["a = 0.5"]).contains("`a` is real"));
+    assert!(error(&["a"]).contains("a comparison, `in` or a boolean is expected"));
+    assert!(error(&["cos(a) > 1"]).contains("`cos` is not a function; there are abs, sqrt"));
+    assert!(error(&["(a > 1"]).contains("`)` is missing before the end"));
+    assert!(error(&["a > 1 2"]).contains("`2` is not expected after the end"));
+    let deep = format!("{}a > 1{}", "(".repeat(100), ")".repeat(100));
+    assert!(error(&[&deep]).contains("nested deeper than 64"));
+    let circle = Space::builder().boolean("p").when("q").boolean("q").when("p").build();
+    assert!(circle.unwrap_err().to_string().contains("depends on the coordinate itself"));
+}
+
+#[test]
+fn a_thin_space_is_found_though_no_draw_hits_it() {
+    let space = Space::builder()
+        .reals("x", 6, -100.0, 100.0)
+        .integers("i", 4, 0, 1000)
+        .subject_to("abs(sum(x) - 17) < 0.001")
+        .subject_to("sum(i) = 1234")
+        .build()
+        .unwrap();
+    let mut optimizer = Algorithm::race_cars().optimizer(&space, Some(100), 1).unwrap();
+    for _ in 0..50 {
+        let candidate = optimizer.ask().unwrap();
+        assert_eq!(space.check(candidate.point()), Ok(()));
+        let value = candidate.point()[0];
+        optimizer.tell(candidate, Outcome::from(value)).unwrap();
+    }
+}
+
+#[test]
+fn told_points_that_break_rules_are_refused() {
+    let space = Space::builder().reals("x", 2, 0.0, 1.0).subject_to("x[0] < x[1]").build().unwrap();
+    let error = Candidate::asked(&space, 0, vec![0.9, 0.1]).unwrap_err();
+    assert_eq!(error.to_string(), "the point breaks a rule: it does not satisfy `x[0] < x[1]`");
+}
