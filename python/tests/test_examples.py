@@ -81,3 +81,11 @@ def test_the_blocks_of_the_manual_run(tmp_path: Path, monkeypatch: pytest.Monkey
     for block in blocks:
         exec(compile(block, "docs/python.md", "exec"), names)
     assert (tmp_path / "report.html").exists() and (tmp_path / "tuning").is_dir()
+
+
+def test_the_python_blocks_of_the_page_about_spaces_run() -> None:
+    text = (EXAMPLES.parent / "spaces.md").read_text()
+    blocks = [block.partition("\n```")[0] for block in text.split("```python\n")[1:]]
+    assert len(blocks) == 3
+    for block in blocks:
+        exec(compile(block, "docs/spaces.md", "exec"), {})

@@ -553,6 +553,23 @@ mod tests {
     }
 
     #[test]
+    fn the_study_files_of_the_page_about_spaces_are_plans() {
+        let page = include_str!("../../../docs/spaces.md");
+        let files: Vec<&str> = page.split("```toml\n").skip(1).collect();
+        assert_eq!(files.len(), 2);
+        for file in files {
+            let file = file.split("```").next().unwrap_or_default();
+            let plan =
+                Plan::new(&Settings::parse(file).unwrap(), Path::new("/base"), None).unwrap();
+            // A plan with conditions, constraints and structures survives the journal and the command line.
+            let text = serde_json::to_string(&plan).unwrap();
+            assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
+            let again = Plan::new(&plan.settings(true), Path::new("/base"), None).unwrap();
+            assert_eq!(again.space, plan.space);
+        }
+    }
+
+    #[test]
     fn mistakes_are_named() {
         let error = |more| plan(more).unwrap_err().to_string();
         assert_eq!(error("jobs = 0"), "jobs is 0; at least 1 is needed");

@@ -148,3 +148,8 @@ pub use session::{
 pub use space::{
     Axis, Domain, Interval, Point, Scale, Space, SpaceBuilder, Structure, Value, Values,
 };
+
+/// The Rust examples of docs/spaces.md.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/spaces.md")]
+struct SpacesPage;
