@@ -26,7 +26,14 @@ def budget(
 ) -> int | None: ...
 def read_study(
     folder: str,
-) -> tuple[Space, TrialData, NDArray[np.float64], bool, dict[str, Any]]: ...
+) -> tuple[
+    Space,
+    TrialData,
+    NDArray[np.float64],
+    bool,
+    dict[str, Any],
+    list[tuple[list[float], float | None, float | None]],
+]: ...
 def write_journal(
     folder: str,
     space: Space,

@@ -376,16 +376,20 @@ def _taken_over(given: Any, assume: Mapping[str, Any] | None, space: Space) -> l
     if isinstance(given, (list, tuple)):
         return [point for one in given for point in _taken_over(one, assume, space)]
     trials = trials_of(given, "from_")
-    added = {**trials.fixed, **(assume or {})}
+    added, known = {**trials.fixed, **(assume or {})}, trials.known
+    their_space = trials.space
     # What failed there may work here.
     trials = trials[np.isin(trials.outcome, ("value", "infeasible"))]
-    rows, places = space.taken_over(trials.space, np.ascontiguousarray(trials.x), added)
+    rows, places = space.taken_over(their_space, np.ascontiguousarray(trials.x), added)
     if len(places) < len(trials):
         from racecars._run import warn
 
         out = len(trials) - len(places)
         warn(f"from_: {out} of {len(trials)} trials are outside the space and were left out")
     found: list[_Known] = []
+    for x, value, violation in known:
+        one, is_there = space.taken_over(their_space, x[np.newaxis], added)
+        found += [(one[0], value, violation, None, "") for _ in is_there]
     for row, trial in zip(rows, trials[np.array(places, dtype=int)]):
         is_value = trial.outcome == "value"
         outcome = Outcome(trial.value) if is_value else Outcome(violation=trial.violation)

@@ -97,6 +97,8 @@ class Trials(Sequence[Trial]):
         self._data, self._history, self._plan = data, history, plan
         self.fixed: dict[str, Any] = {}
         """Of a study, the parameters that were fixed."""
+        self.known: list[tuple[NDArray[np.float64], float | None, float | None]] = []
+        """Of a study, the points that were known without a trial: value or violation."""
         self._columns: dict[str, NDArray[Any]] = data if isinstance(data, dict) else {}
 
     def _column(self, name: str) -> NDArray[Any]:
@@ -286,10 +288,11 @@ def read_study(folder: str | os.PathLike[str]) -> Trials:
     The choices of a study stand for themselves: where they were Python objects, they are texts.
     """
     _unix_only("a study")
-    space, data, history, maximize, fixed = _core.read_study(os.fspath(folder))
+    space, data, history, maximize, fixed, known = _core.read_study(os.fspath(folder))
     plan = Plan(None, {}, 0, None, [], "evaluations", os.fspath(folder))
     trials = Trials(space, data, len(history), data.stride, maximize, history, plan)
     trials.fixed = fixed
+    trials.known = [(np.array(x), value, violation) for x, value, violation in known]
     return trials
 
 

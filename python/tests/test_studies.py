@@ -170,6 +170,9 @@ def test_known_points_and_those_taken_over_are_in_the_journal(tmp_path: Path) ->
     three = racecars.minimize(loss, SPACE, from_=first, **ways)
     np.testing.assert_allclose(two.history, three.history, rtol=1e-9)
     assert len(lines(tmp_path / "b")[0]["study"]["known"]) == 31
+    # With a study, what it knew is taken over, too.
+    four = racecars.minimize(loss, SPACE, maxfev=1, rng=1, from_=tmp_path / "b")
+    assert four.optimizer.told == 1 + 10 + 31 and four.fun <= min(first.fun, two.fun)
     # They are not told again.
     more = racecars.minimize(
         loss, SPACE, study=tmp_path / "b", from_=tmp_path / "a", **{**ways, "maxfev": 12}

@@ -54,8 +54,9 @@ mod unix {
     /// What a journal or its folder refuses, in the words of this package.
     pub(crate) fn refused(error: racecars_study::Error) -> PyErr {
         let text = error.to_string();
-        let text =
-            text.replace("--study", "study=").replace("with --restart", "with resume='never'");
+        let text = text
+            .replace("with --study", "with study=")
+            .replace("with --restart", "with resume='never'");
         match error.kind() {
             ErrorKind::Locked => PyBlockingIOError::new_err(text),
             ErrorKind::System => PyOSError::new_err(text),
@@ -227,7 +228,7 @@ mod unix {
         trials: &mut Trials,
         values: &mut Vec<f64>,
         skipped: &mut u64,
-    ) -> racecars_study::Result<Plan> {
+    ) -> racecars_study::Result<(Plan, Vec<Known>)> {
         let mut began = 0;
         let begun = |plan: &Plan| {
             began = plan.started;
@@ -235,7 +236,7 @@ mod unix {
             Ok(())
         };
         let mut told = Vec::new();
-        let plan = Recorder::read(folder, begun, |trial| told.push(trial))?;
+        let read = Recorder::read(folder, begun, |trial| told.push(trial))?;
         if order != Order::AsTheyCome {
             told.sort_by_key(|trial| trial.trial);
         }
@@ -252,29 +253,42 @@ mod unix {
             values.push(outcome.value().unwrap_or(f64::NAN));
             *skipped += u64::from(attempts == 0);
         }
-        Ok(plan)
+        Ok(read)
     }
 
-    type Studied = (Py<Space>, TrialData, Py<PyArray1<f64>>, bool, Py<PyDict>);
+    type Studied = (Py<Space>, TrialData, Py<PyArray1<f64>>, bool, Py<PyDict>, Vec<KnownRow>);
+
+    /// The numeric form of a known point, and its value or its violation.
+    type KnownRow = (Vec<f64>, Option<f64>, Option<f64>);
 
     /// The trials of the study in a folder: the space, the data, the value of each trial, whether they are
-    /// maximized, and the parameters that are fixed.
+    /// maximized, the parameters that are fixed, and the points that are known and did not fail.
     #[pyfunction]
     pub(crate) fn read_study(py: Python<'_>, folder: PathBuf) -> PyResult<Studied> {
         let (mut trials, mut values) = (Trials::new(1), Vec::new());
-        let plan = py
+        let (plan, known) = py
             .detach(|| read(&folder, Order::AsTheyCome, &mut trials, &mut values, &mut 0))
             .map_err(refused)?;
         let space = Py::new(py, Space::bare(py, plan.space.clone())?)?;
         let data = TrialData::new(trials, values.len(), space.clone_ref(py));
         let is_maximized = plan.direction == Direction::Maximize;
+        let mut rows = Vec::new();
+        for Known { point, outcome } in known.iter().filter(|known| !known.outcome.is_failure()) {
+            let codes = point.encode(&plan.space).map_err(refused)?;
+            let (value, violation) = match outcome {
+                Outcome::Infeasible { violation, .. } => (None, Some(*violation)),
+                other => (other.value(), None),
+            };
+            rows.push((space.get().numbers(&codes), value, violation));
+        }
         let fixed = PyDict::new(py);
         for (name, values) in plan.fixed.values() {
             if let Values::One(value) = values {
                 fixed.set_item(name, object(py, value)?)?;
             }
         }
-        Ok((space, data, PyArray1::from_vec(py, values).unbind(), is_maximized, fixed.unbind()))
+        let values = PyArray1::from_vec(py, values).unbind();
+        Ok((space, data, values, is_maximized, fixed.unbind(), rows))
     }
 
     /// Writes the journal of a run that kept none, from its trials.

@@ -23,7 +23,8 @@
 //!
 //! What is where: [`Parameter`], [`Settings`] and [`Plan`] are what is asked for; `command`, `process`
 //! and `extract` are one run of the program; [`journal`] is what is kept; `search` is the core's
-//! session, `journaled` writes it down, `runner` evaluates on workers. Results are shown by [`report`], [`watch`]
+//! session, `journaled` writes it down, `runner` evaluates on workers; [`Recorder`] is the journal of a session that
+//! somebody else drives. Results are shown by [`report`], [`watch`]
 //! and [`export`], which follow the journal by [`trace`] and touch nothing.
 
 mod command;

@@ -6,8 +6,9 @@
 //! and `export` need none.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::journal::{Ask, Entry, Event, FILE, Journal, Resume, Stop, Tell};
+use crate::journal::{Ask, Entry, Event, FILE, Journal, KnownTold, Resume, Stop, Tell};
 use crate::journaled::JournaledSearch;
+use crate::known::Known;
 use crate::lock::Lock;
 use crate::outcome::Outcome;
 use crate::plan::{Plan, now};
@@ -151,18 +152,19 @@ impl Recorder {
         now()
     }
 
-    /// Reads the trials that have ended of the study in `folder`, in the order told, and returns its plan.
-    /// `begun` gets the plan before the first trial.
+    /// Reads the trials that have ended of the study in `folder`, in the order told. Returns its plan, and the points
+    /// that are known without a trial. `begun` gets the plan before the first trial.
     pub fn read(
         folder: &Path,
         begun: impl FnOnce(&Plan) -> Result<()>,
         mut each: impl FnMut(RecordedTrial),
-    ) -> Result<Plan> {
+    ) -> Result<(Plan, Vec<Known>)> {
         let refuse = |error: io::Error| Error::new(ErrorKind::System, error);
         let reader = Reader::open(folder).map_err(refuse)?;
         let mut reader = reader.ok_or_else(|| refuse(not_begun(folder)))?;
         let plan = reader.plan().clone();
         begun(&plan)?;
+        let mut known = plan.known.clone();
         let mut out: HashMap<u64, Vec<f64>> = HashMap::new();
         let read = reader.read(|event| {
             match event {
@@ -178,12 +180,15 @@ impl Recorder {
                         each(trial);
                     }
                 }
+                Event::Known(KnownTold { params: point, outcome, .. }) => {
+                    known.push(Known { point, outcome: outcome.checked() });
+                }
                 _ => {}
             }
             Ok(())
         });
         read.map_err(refuse)?;
-        Ok(plan)
+        Ok((plan, known))
     }
 }
 
@@ -257,8 +262,9 @@ mod tests {
         let has_page = std::fs::read_to_string(page).unwrap().contains("race-cars");
         assert!(exported.trials == 60 && has_page);
         let mut trials = Vec::new();
-        let plan = Recorder::read(two.path(), |_| Ok(()), |trial| trials.push(trial)).unwrap();
-        assert_eq!((plan.budget, trials.len(), trials[59].worker), (60, 60, 2));
+        let read = Recorder::read(two.path(), |_| Ok(()), |trial| trials.push(trial)).unwrap();
+        assert_eq!((read.0.budget, read.1.len()), (60, 0));
+        assert_eq!((trials.len(), trials[59].worker), (60, 2));
         assert_eq!(trials[59].outcome.value(), Some(expected[59].1));
     }
 

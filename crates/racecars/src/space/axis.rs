@@ -91,12 +91,12 @@ impl Axis {
     /// use racecars::Space;
     ///
     /// let space = Space::builder()
-    ///     .log_real("rate", 1e-4, 1.0)
+    ///     .real("x", 0.0, 1.0)
     ///     .integer("n", 1, 8)
     ///     .categorical("mode", ["a", "b", "c"])
     ///     .build()?;
     /// let middle: Vec<f64> = (0..3).map(|i| space.axis(i).middle()).collect();
-    /// assert_eq!(space.view(&middle).to_string(), "rate=0.01, n=4, mode=a");
+    /// assert_eq!(space.view(&middle).to_string(), "x=0.5 n=4 mode=a");
     /// # Ok::<(), racecars::Error>(())
     /// ```
     pub fn middle(self) -> f64 {
