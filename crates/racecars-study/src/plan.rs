@@ -564,7 +564,7 @@ mod tests {
             // A plan with conditions, constraints and structures survives the journal and the command line.
             let text = serde_json::to_string(&plan).unwrap();
             assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
-            let again = Plan::new(&plan.settings(true), Path::new("/base"), None).unwrap();
+            let again = Plan::new(&plan.settings(false), Path::new("/base"), None).unwrap();
             assert_eq!(again.space, plan.space);
         }
     }

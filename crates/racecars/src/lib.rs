@@ -60,7 +60,7 @@
 //! let space = Space::cube(20, -5.0, 5.0)?;
 //! let solution = minimize(&space)
 //!     .budget(2000)
-//!     .time_limit(Duration::from_secs(60))
+//!     .time_limit(Duration::from_secs(600))
 //!     .run_on(Workers::Asynchronous(4), |p| p.coordinates().iter().map(|x| x.abs()).sum::<f64>())?;
 //! assert_eq!(solution.evaluations(), 2000);
 //! # Ok::<(), racecars::Error>(())

@@ -53,8 +53,8 @@ impl SpaceBuilder {
     ///     .integer("degree", 2, 5).when("kernel = poly")
     ///     .log_real("gamma", 1e-4, 1.0).when("kernel in (poly, rbf)")
     ///     .build()?;
-    /// let point = space.encode([("kernel", "rbf".into()), ("gamma", 0.01.into())])?;
-    /// assert_eq!(space.view(&point).to_string(), "kernel=rbf gamma=0.01");
+    /// let point = space.encode([("kernel", "rbf".into()), ("gamma", 1.0.into())])?;
+    /// assert_eq!(space.view(&point).to_string(), "kernel=rbf gamma=1");
     /// # Ok::<(), racecars::Error>(())
     /// ```
     pub fn when(mut self, condition: impl Into<String>) -> Self {
