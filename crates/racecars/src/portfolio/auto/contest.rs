@@ -9,7 +9,7 @@
 //!
 //! docs/auto.md has the measurements behind each number, and the problems it was chosen on.
 
-use super::plan::{Leg, Role};
+use super::plan::{self, Leg, Role};
 use super::survey::Shape;
 use crate::space::{Axis, Space};
 
@@ -81,6 +81,8 @@ pub(super) struct Contest {
     pub(super) n: u64,
     /// The number of candidates out at a time.
     pub(super) out: u64,
+    /// Whether the horizon is the budget, and is not doubled.
+    pub(super) has_budget: bool,
 }
 
 impl Contest {
@@ -152,19 +154,25 @@ impl Contest {
         self.horizon / BUDGET_PER_HEAT
     }
 
-    /// Whether CMA-ES has a surrogate.
+    /// Whether CMA-ES has a surrogate. A run without a budget may be a long one.
     pub(super) fn has_surrogate(self) -> bool {
-        let Contest { horizon, n, .. } = self;
+        let n = self.n;
+        let horizon = match self.has_budget {
+            true => self.horizon,
+            false => self.horizon.max(plan::long_horizon(n)),
+        };
         SURROGATE_MAX.iter().any(|&(most, budget)| n <= most && horizon <= budget)
     }
 
     /// The first legs.
-    pub(super) fn opening(self, shape: Option<Shape>) -> (Vec<Leg>, String) {
-        let Contest { horizon, n, out } = self;
+    pub(super) fn opening(self, shape: Option<Shape>, asked: u64) -> (Vec<Leg>, String) {
+        let Contest { horizon, n, out, .. } = self;
         let is_wavy = shape.is_some_and(|shape| shape.waves > MAX_WAVES);
         if !self.is_long() && !is_wavy {
-            let is_quadratic =
-                n <= QUADRATIC_MAX_DIMENSION || horizon < QUADRATIC_MAX_PER_COORDINATE * n;
+            let is_few = horizon < QUADRATIC_MAX_PER_COORDINATE * n;
+            // Without a budget, evaluations may take less time than the steps.
+            let is_cheap = self.has_budget || n <= WIDE_QUADRATIC_MAX_DIMENSION;
+            let is_quadratic = n <= QUADRATIC_MAX_DIMENSION || is_few && is_cheap;
             let role = if is_quadratic { Role::Quadratic } else { self.descent() };
             let few = match self.has_rounds() {
                 true => "per coordinate".to_string(),
@@ -185,7 +193,7 @@ impl Contest {
         } else if shape.is_wavy() {
             vec![descent, Leg::handing_over(Role::RaceCars, end)]
         } else {
-            let valley = descent.until + VALLEY_PER_COORDINATE * n;
+            let valley = descent.until.max(asked) + VALLEY_PER_COORDINATE * n;
             vec![
                 descent,
                 Leg::new(Role::RaceCars, valley),
@@ -197,7 +205,7 @@ impl Contest {
     }
 
     /// The points asked after which a descent that still makes progress ends.
-    fn end_of_descent(self, shape: Option<Shape>) -> u64 {
+    pub(super) fn end_of_descent(self, shape: Option<Shape>) -> u64 {
         let horizon = self.horizon;
         match shape {
             Some(shape) if !shape.interacts() && !shape.is_wavy() => {
@@ -235,6 +243,9 @@ impl Contest {
     /// The points asked after which only polishing is left.
     pub(super) fn end(self) -> u64 {
         let Contest { horizon, n, .. } = self;
+        if !self.has_budget {
+            return horizon;
+        }
         horizon - (4 * n).max(horizon / 100 * 6).min(horizon / 10)
     }
 }

@@ -97,6 +97,8 @@ pub(crate) struct AutoRule {
     /// The number of evaluations planned for: the budget, or without one a number that doubles.
     horizon: u64,
     survey: Option<Survey>,
+    /// The number of outcomes told before the survey began.
+    surveyed_from: u64,
     /// Empty until all probes were asked. In a contest, the next leg is added when the last one ends.
     legs: Vec<Leg>,
     /// The index of the current leg.
@@ -124,7 +126,7 @@ impl AutoRule {
     ) -> Result<PortfolioSearch<AutoRule>> {
         let Setup { space, budget, seed } = setup;
         let n = space.dimension();
-        let horizon = plan::horizon(budget, n);
+        let horizon = plan::horizon(budget, n, space.can_repeat());
         let noise = settings.noise;
         let coordinates = match space.can_repeat() {
             true => plan::checks_noise(budget, horizon, space.cardinality()).then_some(0),
@@ -142,12 +144,12 @@ impl AutoRule {
     fn is_surveyed(&self, told: u64) -> bool {
         let Some(survey) = &self.survey else { return true };
         let lost_after = 2 * survey.len() as u64 + MAX_NOISE_CHECK_WAIT.min(self.horizon / 4);
-        survey.is_complete() || told >= lost_after
+        survey.is_complete() || told >= self.surveyed_from + lost_after
     }
 
     fn contest(&self, tools: &Tools<'_, Origin>) -> Contest {
         let (n, out) = (tools.space.dimension() as u64, tools.ledger.out() as u64 + 1);
-        Contest { horizon: self.horizon, n, out }
+        Contest { horizon: self.horizon, n, out, has_budget: self.budget.is_some() }
     }
 
     /// Whether a member may begin while probes are out, so that nobody waits for them: if all were asked,
@@ -157,6 +159,51 @@ impl AutoRule {
             && self.noise != Noise::Yes
             && !space.can_repeat()
             && space.dimension() <= contest::MAX_DIMENSION
+    }
+
+    /// Begins a survey that the horizon allows now. Whether it does.
+    fn begin_survey(&mut self, team: &mut Team, tools: &mut Tools<'_, Origin>) -> bool {
+        let has_shape = self.survey.as_ref().is_some_and(|survey| !survey.is_noise_check());
+        // The horizon will be doubled.
+        let coordinates = plan::surveyed_coordinates(2 * self.horizon, tools.space.dimension());
+        let Some(coordinates) = coordinates.filter(|&coordinates| coordinates > 0 && !has_shape)
+        else {
+            return false;
+        };
+        let asked = tools.ledger.next_id();
+        if self.is_noisy() == Some(true) {
+            // The new survey need not find it again.
+            self.noise = Noise::Yes;
+        }
+        let survey = Survey::new(coordinates, tools.random.bits());
+        team.pause(
+            asked,
+            format!("evaluations {} to {}: survey", asked + 1, asked + survey.len() as u64),
+        );
+        self.survey = Some(survey);
+        self.surveyed_from = tools.ledger.told();
+        (self.legs, self.leg) = (Vec::new(), 0);
+        true
+    }
+
+    /// Extends the current leg into the doubled horizon, if its member has not stalled; a descent only up
+    /// to its part. Whether it does.
+    fn goes_on(&mut self, team: &mut Team, tools: &Tools<'_, Origin>) -> bool {
+        let (asked, contest) = (tools.ledger.next_id(), self.contest(tools));
+        let role = self.legs[self.leg].role;
+        let shape = self.survey.as_ref().and_then(Survey::shape);
+        let until = match role {
+            Role::Quadratic | Role::QuasiNewton => contest.end_of_descent(shape),
+            _ => contest.end(),
+        };
+        let has_stalled = asked.saturating_sub(self.improved_at) >= contest.patience();
+        let goes_on =
+            until > asked && !has_stalled && !matches!(role, Role::RaceCars | Role::Polish);
+        if let Some(place) = self.place_of(role).filter(|_| goes_on) {
+            self.legs[self.leg].until = until;
+            team.activate(place, asked, until);
+        }
+        goes_on
     }
 
     /// Whether a plan that was made without a budget is over, so that one for twice the horizon is due.
@@ -169,7 +216,14 @@ impl AutoRule {
     /// Makes the plan from the findings of the survey.
     fn decide(&mut self, team: &mut Team, tools: &mut Tools<'_, Origin>) -> Result<()> {
         let (space, asked) = (tools.space, tools.ledger.next_id());
-        let (n, horizon) = (space.dimension(), self.horizon);
+        let n = space.dimension();
+        if self.budget.is_none() && self.is_noisy() == Some(true) && n <= contest::MAX_DIMENSION {
+            self.horizon = self.horizon.max(plan::long_horizon(n as u64));
+            if !space.can_repeat() && self.begin_survey(team, tools) {
+                return Ok(());
+            }
+        }
+        let horizon = self.horizon;
         let was_full = self.is_full;
         (self.is_contest, self.is_full) = (false, false);
         self.tired.clear();
@@ -206,8 +260,10 @@ impl AutoRule {
             self.is_contest = true;
             // A separable valley needs no more than one variance per coordinate.
             let is_separable = |shape: Shape| !shape.interacts() && !shape.is_wavy();
-            self.is_full = !shape.is_some_and(is_separable) || plan::learns_matrix(horizon, n);
-            contest.opening(shape)
+            self.is_full = !shape.is_some_and(is_separable)
+                || plan::learns_matrix(horizon, n)
+                || self.budget.is_none();
+            contest.opening(shape, asked)
         };
         // Legs that would already be over are dropped.
         legs.retain(|leg| leg.until > asked);
@@ -217,7 +273,11 @@ impl AutoRule {
         let is_by_model = legs[0].role == Role::GaussianProcess;
         team.referee = is_noisy.then(|| Referee::new(noise, self.budget, is_by_model));
         let until = if team.is_provisional { "until the survey is complete: " } else { "" };
-        team.note(asked, format!("{until}{reason}"));
+        let planned = match self.budget {
+            None => format!(" (planned for {horizon} evaluations)"),
+            Some(_) => String::new(),
+        };
+        team.note(asked, format!("{until}{reason}{planned}"));
         debug_assert!(legs.is_sorted_by(|a, b| a.until <= b.until), "legs are in order");
         (self.legs, self.leg) = (legs, 0);
         self.begin_leg(team, tools)
@@ -265,7 +325,7 @@ impl AutoRule {
         tools: &mut Tools<'_, Origin>,
     ) -> Result<usize> {
         let space = tools.space;
-        let is_first = self.leg == 0;
+        let is_first = self.leg == 0 && self.surveyed_from == 0;
         let is_heat = self.is_contest
             && matches!(role, Role::RaceCars | Role::CmaEs)
             && self.place_of(role).is_none();
@@ -373,16 +433,18 @@ impl AutoRule {
     /// The next leg of a contest.
     fn next_leg(&mut self, team: &mut Team, tools: &Tools<'_, Origin>) -> Option<Leg> {
         let asked = tools.ledger.next_id();
-        while self.budget.is_none() && asked >= self.horizon && self.horizon < plan::MAX_HORIZON {
-            self.horizon *= 2;
-        }
         let contest = self.contest(tools);
-        let end = if self.budget.is_some() { contest.end() } else { self.horizon };
+        let end = contest.end();
         if asked >= end {
             // A run that is continued beyond its budget goes on with its last member.
             let is_polished = self.legs[self.leg].role == Role::Polish;
             return (!is_polished && asked < self.horizon)
                 .then(|| Leg::new(Role::Polish, self.horizon));
+        }
+        // RACE-CARS plans with its budget: it begins anew with the doubled one.
+        let Leg { role, until, .. } = self.legs[self.leg];
+        if role == Role::RaceCars && until <= asked && self.budget.is_none() {
+            return Some(Leg::handing_over(role, end));
         }
         let evolution = contest.evolution();
         if evolution.is_some_and(|begin| asked >= begin) && !self.tired.contains(&Role::LShade) {
@@ -453,6 +515,16 @@ impl Rule for AutoRule {
                 if self.outlasts_plan(asked) {
                     self.horizon *= 2;
                     return self.decide(team, tools);
+                }
+                let is_over = asked >= self.horizon && self.horizon < plan::MAX_HORIZON;
+                if self.is_contest && self.budget.is_none() && is_over {
+                    self.horizon = plan::next_horizon(self.horizon, tools.space.dimension() as u64);
+                    if self.begin_survey(team, tools) {
+                        return Ok(());
+                    }
+                    if self.goes_on(team, tools) {
+                        continue;
+                    }
                 }
                 let next = if self.is_contest { self.next_leg(team, tools) } else { None };
                 let Some(next) = next.filter(|next| next.until > asked) else { break };
