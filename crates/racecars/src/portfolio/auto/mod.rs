@@ -130,6 +130,8 @@ impl AutoRule {
         let noise = settings.noise;
         let coordinates = match space.can_repeat() {
             true => plan::checks_noise(budget, horizon, space.cardinality()).then_some(0),
+            // Without a budget, a descent comes first.
+            false if budget.is_none() && n <= contest::MAX_DIMENSION => Some(0),
             false => plan::surveyed_coordinates(horizon, n),
         };
         let survey = coordinates
