@@ -572,6 +572,7 @@ impl Rule for AutoRule {
             && self.leg < self.legs.len().max(1)
             && (1..ID_HEADROOM).contains(&self.horizon)
             && self.improved_at < ID_HEADROOM
+            && self.surveyed_from < ID_HEADROOM
             && self.restarts < ID_HEADROOM
             && self.best.is_none_or(f64::is_finite)
             && self.own_best.is_none_or(f64::is_finite)
