@@ -96,6 +96,41 @@ fn optima_on_bounds_and_in_corners_are_found() {
 }
 
 #[test]
+fn the_design_is_a_descent_and_solves_a_separable_quadratic() {
+    let n = 10;
+    let space = Space::cube(n, -5.0, 5.0).unwrap();
+    // Two and a half from the centre, to either side; a step of the design is two.
+    let target = |i: usize| if i.is_multiple_of(2) { 2.5 } else { -2.5 };
+    let value = |x: &[f64]| {
+        let parts = x.iter().enumerate();
+        parts.map(|(i, x)| (i + 1) as f64 * (x - target(i)).powi(2)).sum::<f64>()
+    };
+    let best = |evaluations: usize| minimize(&space, Quadratic::default(), evaluations, value);
+    let (first, designed, solved) = (best(1), best(2 * n + 1), best(2 * n + 4));
+    assert!(designed < 0.1 * first, "{first} {designed}");
+    assert!(solved < 1e-8, "{solved}");
+}
+
+#[test]
+fn a_small_budget_has_a_linear_model_before_its_end() {
+    let n = 20;
+    let space = Space::cube(n, -5.0, 5.0).unwrap();
+    for budget in [10, n as u64, 2 * n as u64] {
+        let mut search = Algorithm::quadratic().optimizer(&space, Some(budget), 1).unwrap();
+        let mut values = Vec::new();
+        for _ in 0..budget {
+            let candidate = search.ask().unwrap();
+            values.push(candidate.point().iter().sum::<f64>());
+            search.tell(candidate, Outcome::from(*values.last().unwrap())).unwrap();
+        }
+        // A step of the design changes the sum by 2.2 at most; one of the model by about 4 in n dimensions.
+        let steps = values.windows(2).map(|pair| pair[0] - pair[1]);
+        let greatest = steps.fold(0.0, f64::max);
+        assert!(greatest > 3.0, "{budget}: {values:?}");
+    }
+}
+
+#[test]
 fn many_dimensions_stay_accurate() {
     let space = Space::cube(100, -5.0, 5.0).unwrap();
     let best = minimize(&space, Quadratic::default(), 400, sphere);

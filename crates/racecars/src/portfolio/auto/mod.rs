@@ -585,3 +585,66 @@ impl Rule for AutoRule {
             && !(space.can_repeat() && self.legs.iter().any(|leg| !takes_discrete(leg.role)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::optimizers::load;
+    use crate::outcome::Outcome;
+
+    fn rosenbrock(x: &[f64]) -> f64 {
+        x.windows(2).map(|x| 100.0 * (x[1] - x[0] * x[0]).powi(2) + (1.0 - x[0]).powi(2)).sum()
+    }
+
+    /// Runs `auto` without a budget, with this many candidates out, and returns its decisions. A run that is saved
+    /// and loaded all the time is the same.
+    fn decisions(n: usize, evaluations: usize, out: usize, noise: f64) -> Vec<(u64, String)> {
+        let space = Space::cube(n, -5.0, 5.0).unwrap();
+        let new = || Algorithm::auto().optimizer(&space, None, 3).unwrap();
+        let (mut straight, mut broken) = (new(), new());
+        let (mut random, mut pending) = (Random::new(1), Vec::new());
+        for i in 0..evaluations {
+            if i % 7 == 0 {
+                broken = load(&broken.save()).unwrap();
+            }
+            let (a, b) = (straight.ask().unwrap(), broken.ask().unwrap());
+            assert_eq!(a, b);
+            pending.push((a, b));
+            if pending.len() >= out {
+                let (a, b) = pending.swap_remove(random.index(out));
+                let outcome = Outcome::from(rosenbrock(a.point()) + noise * random.normal());
+                straight.tell(a, outcome.clone()).unwrap();
+                broken.tell(b, outcome).unwrap();
+            }
+        }
+        assert_eq!(straight.save(), broken.save());
+        let portfolio = straight.portfolio().unwrap();
+        assert_eq!(portfolio.noisy, noise > 0.0);
+        portfolio.decisions.into_iter().map(|decision| (decision.at, decision.what)).collect()
+    }
+
+    #[test]
+    fn without_a_budget_a_descent_comes_before_the_survey_and_horizons_are_doubled() {
+        for out in [1, 3] {
+            let found = decisions(10, 2500, out, 0.0);
+            let position = |what: &str| found.iter().position(|(_, text)| text.contains(what));
+            let places = [
+                "100: quadratic",
+                "161: survey",
+                "planned for 1000",
+                "2000: cma-es",
+                "4000: cma-es",
+            ];
+            let places: Vec<Option<usize>> = places.into_iter().map(position).collect();
+            assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{found:?}");
+            assert!(found.iter().any(|(at, text)| *at == 100 && text.ends_with("survey")));
+        }
+    }
+
+    #[test]
+    fn without_a_budget_a_noisy_objective_is_surveyed_at_once() {
+        let found = decisions(4, 400, 1, 1.0);
+        assert!(found[0].0 == 2 && found[0].1.ends_with("survey"), "{found:?}");
+        assert!(found[1].1.contains("noisy (planned for 2400"), "{found:?}");
+    }
+}
