@@ -27,6 +27,8 @@ pub(super) struct Design {
     size: usize,
     /// The number of points asked.
     asked: usize,
+    /// Where the latest first step along an axis began.
+    begin: f64,
     /// The points told, one after the other.
     points: Vec<f64>,
     /// Their values; `None` if they are infeasible or failed.
@@ -44,7 +46,8 @@ impl Design {
     ) -> Self {
         let steps = center.iter().map(|&x| steps(x, radius, random)).collect();
         let (points, values) = (Vec::new(), Vec::new());
-        let mut design = Design { center, radius, steps, size, asked: 0, points, values };
+        let mut design =
+            Design { center, radius, steps, size, asked: 0, begin: 0.0, points, values };
         if value.is_some() {
             design.asked = 1;
             design.points.extend_from_slice(&design.center);
@@ -93,10 +96,13 @@ impl Design {
         };
         let (first, second) = self.steps[i];
         let x = point[i];
+        if !is_second {
+            self.begin = x;
+        }
         point[i] = match is_second {
             false => x + first,
             // The first step is no improvement, or is not known yet.
-            true if x == self.center[i] => x + second,
+            true if x == self.begin => x + second,
             true if (0.0..=1.0).contains(&(x + first)) => x + first,
             true => x - 0.5 * first,
         };
@@ -120,7 +126,7 @@ impl Design {
 
     /// Checks the invariants of a deserialized design.
     pub(super) fn is_sound(&self, dimension: usize) -> bool {
-        let Design { center, radius, steps, size, asked, points, values } = self;
+        let Design { center, radius, steps, size, asked, begin, points, values } = self;
         let is_inside = |x: &f64| (0.0..=1.0).contains(x);
         center.len() == dimension
             && center.iter().all(is_inside)
@@ -128,6 +134,7 @@ impl Design {
             && steps.len() == dimension
             && steps.iter().all(|(first, second)| first.is_finite() && second.is_finite())
             && *asked < usize::MAX / 2
+            && is_inside(begin)
             && (1..=2 * dimension + 1).contains(size)
             && values.len() < *size
             && points.len() == dimension * values.len()

@@ -112,6 +112,26 @@ fn the_design_is_a_descent_and_solves_a_separable_quadratic() {
 }
 
 #[test]
+fn a_design_repeats_no_point_when_others_find_better_ones() {
+    let space = Space::cube(3, -1.0, 3.0).unwrap();
+    let value = |x: &[f64]| x.iter().map(|x| (x - 0.3) * (x - 0.3)).sum::<f64>();
+    let mut search = search(&space, Quadratic::default());
+    let mut points: Vec<Vec<f64>> = Vec::new();
+    for i in 0..7 {
+        if i == 3 {
+            // Both steps along the second axis are worse than this one.
+            let known = [0.2, 0.3, 1.0];
+            search.tell(Candidate::known(known), Outcome::from(value(&known))).unwrap();
+        }
+        let candidate = search.ask().unwrap();
+        assert!(points.iter().all(|point| point != candidate.point()), "{candidate:?} {points:?}");
+        points.push(candidate.point().to_vec());
+        let outcome = Outcome::from(value(candidate.point()));
+        search.tell(candidate, outcome).unwrap();
+    }
+}
+
+#[test]
 fn a_small_budget_has_a_linear_model_before_its_end() {
     let n = 20;
     let space = Space::cube(n, -5.0, 5.0).unwrap();

@@ -188,24 +188,22 @@ impl AutoRule {
         true
     }
 
-    /// Extends the current leg into the doubled horizon, if its member has not stalled; a descent only up
-    /// to its part. Whether it does.
-    fn goes_on(&mut self, team: &mut Team, tools: &Tools<'_, Origin>) -> bool {
+    /// The leg in which the current member continues when the horizon was doubled, unless it has stalled; a descent
+    /// only up to its part.
+    fn continued(&self, tools: &Tools<'_, Origin>) -> Option<Leg> {
         let (asked, contest) = (tools.ledger.next_id(), self.contest(tools));
-        let role = self.legs[self.leg].role;
+        let Leg { role, hands_over, .. } = self.legs[self.leg];
         let shape = self.survey.as_ref().and_then(Survey::shape);
         let until = match role {
             Role::Quadratic | Role::QuasiNewton => contest.end_of_descent(shape),
             _ => contest.end(),
         };
         let has_stalled = asked.saturating_sub(self.improved_at) >= contest.patience();
-        let goes_on =
-            until > asked && !has_stalled && !matches!(role, Role::RaceCars | Role::Polish);
-        if let Some(place) = self.place_of(role).filter(|_| goes_on) {
-            self.legs[self.leg].until = until;
-            team.activate(place, asked, until);
-        }
-        goes_on
+        (until > asked && !has_stalled && role != Role::Polish).then_some(Leg {
+            role,
+            until,
+            hands_over,
+        })
     }
 
     /// Whether a plan that was made without a budget is over, so that one for twice the horizon is due.
@@ -423,7 +421,7 @@ impl AutoRule {
         let name = team.member(place).name();
         // A first descent ends when it has converged; later on, descents from random points take turns with
         // the others.
-        let is_first = self.leg == 0;
+        let is_first = self.legs[..self.leg].iter().all(|leg| leg.role == role);
         if is_first && team.member(place).restarts() > self.restarts {
             return Some(format!("{name} has converged"));
         }
@@ -442,11 +440,6 @@ impl AutoRule {
             let is_polished = self.legs[self.leg].role == Role::Polish;
             return (!is_polished && asked < self.horizon)
                 .then(|| Leg::new(Role::Polish, self.horizon));
-        }
-        // RACE-CARS plans with its budget: it begins anew with the doubled one.
-        let Leg { role, until, .. } = self.legs[self.leg];
-        if role == Role::RaceCars && until <= asked && self.budget.is_none() {
-            return Some(Leg::handing_over(role, end));
         }
         let evolution = contest.evolution();
         if evolution.is_some_and(|begin| asked >= begin) && !self.tired.contains(&Role::LShade) {
@@ -519,16 +512,17 @@ impl Rule for AutoRule {
                     return self.decide(team, tools);
                 }
                 let is_over = asked >= self.horizon && self.horizon < plan::MAX_HORIZON;
+                let mut next = None;
                 if self.is_contest && self.budget.is_none() && is_over {
                     self.horizon = plan::next_horizon(self.horizon, tools.space.dimension() as u64);
                     if self.begin_survey(team, tools) {
                         return Ok(());
                     }
-                    if self.goes_on(team, tools) {
-                        continue;
-                    }
+                    next = self.continued(tools);
                 }
-                let next = if self.is_contest { self.next_leg(team, tools) } else { None };
+                if self.is_contest && next.is_none() {
+                    next = self.next_leg(team, tools);
+                }
                 let Some(next) = next.filter(|next| next.until > asked) else { break };
                 self.legs.push(next);
             }
