@@ -150,7 +150,7 @@ def test_settings_are_python_values_of_any_kind() -> None:
 
 def test_rng_is_a_seed_or_a_generator() -> None:
     def first(rng: Any) -> Any:
-        return racecars.Optimizer(BOUNDS, rng=rng).ask().x
+        return racecars.Optimizer(BOUNDS, rng=rng, method="race-cars").ask().x
 
     np.testing.assert_array_equal(first(5), first(5))
     np.testing.assert_array_equal(first(np.random.default_rng(5)), first(np.random.default_rng(5)))

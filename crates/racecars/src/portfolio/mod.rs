@@ -173,6 +173,12 @@ impl Team {
         self.note(asked, format!("evaluations {} to {until}: {name}", asked + 1));
     }
 
+    /// No member is active until the rule activates one again.
+    fn pause(&mut self, asked: u64, why: String) {
+        self.activated.clear();
+        self.note(asked, why);
+    }
+
     /// The best value that a member found itself.
     fn own_best(&self, place: usize) -> Option<f64> {
         self.members[place].account.best

@@ -121,10 +121,14 @@ pub(super) enum Decision {
 }
 
 impl Descent {
+    /// A descent from some points, whose steps from each other have this length.
     pub(super) fn new(points: Vec<f64>, values: Vec<f64>, radius: f64) -> Self {
+        let model = Model::new(points, values, radius);
+        // A departure: points that have moved along several axes reach farther than a step.
+        let reach = (model.gradient().len() as f64).powf(0.25);
         Descent {
-            model: Model::new(points, values, radius),
-            radius,
+            model,
+            radius: (reach * radius).min(MAX_RADIUS),
             resolution: radius,
             next: Next::Step,
             errors: [0.0; 3],

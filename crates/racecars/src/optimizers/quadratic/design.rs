@@ -1,9 +1,18 @@
-//! The initial interpolation points of a run: a centre and two points along each axis.
+//! The initial interpolation points of a run: a centre, and then one or two points along each axis.
 //!
-//! As in BOBYQA (Powell 2009, section 2) the points are one radius to either side of the centre, or one and
-//! two radii to the same side where the other one is out of bounds. They can all be pending at once. Random
-//! points of the same cube stand in for those that are late or lost.
+//! In one and two dimensions they are those of BOBYQA (Powell 2009, section 2): one radius to either side of
+//! the centre, or one and two radii to the same side where the other one is out of bounds.
+//!
+//! Above, a departure: each point is a step from the best one known, as in COBYLA's initial simplex (Powell, "A
+//! direct search optimization method that models the objective and constraint functions by linear interpolation",
+//! 1994), so that the design is a descent by coordinates itself. If the first step along an axis is an improvement,
+//! the second one goes on from there, else it goes to the other side. The three points of an axis are on a line
+//! all the same, so that a separable quadratic is interpolated exactly. A budget that is too small for
+//! that has one point per axis, for a linear model.
+//!
+//! All points can be pending at once. Random points of the same cube stand in for those that are late or lost.
 
+use super::STAR_MAX_DIMENSION;
 use crate::random::Random;
 use serde::{Deserialize, Serialize};
 
@@ -14,8 +23,12 @@ pub(super) struct Design {
     pub(super) radius: f64,
     /// The first and the second point along each axis, relative to the centre.
     steps: Vec<(f64, f64)>,
+    /// The number of points in a complete design.
+    size: usize,
     /// The number of points asked.
     asked: usize,
+    /// Where the latest first step along an axis began.
+    begin: f64,
     /// The points told, one after the other.
     points: Vec<f64>,
     /// Their values; `None` if they are infeasible or failed.
@@ -28,22 +41,19 @@ impl Design {
         center: Vec<f64>,
         value: Option<f64>,
         radius: f64,
+        size: usize,
         random: &mut Random,
     ) -> Self {
         let steps = center.iter().map(|&x| steps(x, radius, random)).collect();
         let (points, values) = (Vec::new(), Vec::new());
-        let mut design = Design { center, radius, steps, asked: 0, points, values };
+        let mut design =
+            Design { center, radius, steps, size, asked: 0, begin: 0.0, points, values };
         if value.is_some() {
             design.asked = 1;
             design.points.extend_from_slice(&design.center);
             design.values.push(value);
         }
         design
-    }
-
-    /// The number of points in a complete design.
-    pub(super) fn size(dimension: usize) -> usize {
-        2 * dimension + 1
     }
 
     pub(super) fn center(&self) -> &[f64] {
@@ -55,31 +65,55 @@ impl Design {
         self.asked == self.values.len() && self.asked <= 1
     }
 
+    /// The best point told, or the centre.
+    fn base(&self) -> &[f64] {
+        let values = self.values.iter().zip(self.points.chunks_exact(self.center.len()));
+        let told = values.filter_map(|(value, point)| value.map(|value| (value, point)));
+        told.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(&self.center, |(_, point)| point)
+    }
+
     /// Writes the next point.
     pub(super) fn next(&mut self, random: &mut Random, point: &mut [f64]) {
         let n = self.center.len();
-        point.copy_from_slice(&self.center);
         let (index, radius) = (self.asked, self.radius);
         self.asked += 1;
+        let is_star = n <= STAR_MAX_DIMENSION;
+        point.copy_from_slice(if is_star { &self.center } else { self.base() });
         if index == 0 {
+            point.copy_from_slice(&self.center);
             return;
         }
-        if index >= Design::size(n) {
+        if index >= self.size {
             for x in point {
                 *x = (*x + random.between(-radius, radius)).clamp(0.0, 1.0);
             }
             return;
         }
-        let i = (index - 1) % n;
+        // One step along each axis, or two.
+        let (i, is_second) = match self.size <= n + 1 {
+            true => (index - 1, false),
+            false => ((index - 1) / 2, index % 2 == 0),
+        };
         let (first, second) = self.steps[i];
-        point[i] = (point[i] + if index <= n { first } else { second }).clamp(0.0, 1.0);
+        let x = point[i];
+        if !is_second {
+            self.begin = x;
+        }
+        point[i] = match is_second {
+            false => x + first,
+            // The first step is no improvement, or is not known yet.
+            true if x == self.begin => x + second,
+            true if (0.0..=1.0).contains(&(x + first)) => x + first,
+            true => x - 0.5 * first,
+        };
+        point[i] = point[i].clamp(0.0, 1.0);
     }
 
     /// Adds a told point. Whether the design is complete.
     pub(super) fn add(&mut self, point: &[f64], value: Option<f64>) -> bool {
         self.points.extend_from_slice(point);
         self.values.push(value);
-        self.values.len() >= Design::size(self.center.len())
+        self.values.len() >= self.size
     }
 
     /// The points and values told. Points without a value have the worst one of the others. `None` if none
@@ -92,7 +126,7 @@ impl Design {
 
     /// Checks the invariants of a deserialized design.
     pub(super) fn is_sound(&self, dimension: usize) -> bool {
-        let Design { center, radius, steps, asked, points, values } = self;
+        let Design { center, radius, steps, size, asked, begin, points, values } = self;
         let is_inside = |x: &f64| (0.0..=1.0).contains(x);
         center.len() == dimension
             && center.iter().all(is_inside)
@@ -100,7 +134,9 @@ impl Design {
             && steps.len() == dimension
             && steps.iter().all(|(first, second)| first.is_finite() && second.is_finite())
             && *asked < usize::MAX / 2
-            && values.len() < Design::size(dimension)
+            && is_inside(begin)
+            && (1..=2 * dimension + 1).contains(size)
+            && values.len() < *size
             && points.len() == dimension * values.len()
             && points.iter().all(is_inside)
             && values.iter().flatten().all(|value| value.is_finite())

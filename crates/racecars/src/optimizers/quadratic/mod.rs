@@ -1,7 +1,7 @@
 //! Quadratic models in a trust region, for smooth functions: in the manner of M. J. D. Powell's NEWUOA
 //! (2006) and BOBYQA ("The BOBYQA algorithm for bound constrained optimization without derivatives", 2009).
 //!
-//! - `design`: the initial interpolation points
+//! - `design`: the initial interpolation points, as many as the budget allows
 //! - `model`: the points, and the quadratic that interpolates them
 //! - `subproblem`: minimizes a quadratic in a ball and a box
 //! - `descent`: Powell's iteration, as a state machine
@@ -38,7 +38,7 @@ settings! {
     pub struct Quadratic {
         /// The initial radius of the trust region, as a fraction of each axis. Default: 0.2.
         radius: Option<f64>,
-        /// The number of points that the model interpolates. Default: 2 n + 1.
+        /// The number of points that the model interpolates. Default: 2 n + 1, and 6 for n = 2.
         points: Option<usize>,
     }
 }
@@ -52,18 +52,36 @@ const MAX_RADIUS: f64 = 1.0;
 /// Candidates that are remembered, so that they are not proposed again.
 const MAX_RECENT: usize = 256;
 
+/// Up to this dimension, the initial points are around the centre, and the model is a full quadratic.
+const STAR_MAX_DIMENSION: usize = 2;
+
+/// Below this budget per coordinate, the initial points are one per axis, and at most this share of the budget.
+const PAIRS_MIN_PER_COORDINATE: f64 = 2.25;
+const MAX_DESIGN_SHARE: f64 = 0.9;
+
 /// [`Quadratic`] with all settings resolved and checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Resolved {
     radius: f64,
     points: usize,
+    /// The number of initial points.
+    design: usize,
 }
 
 impl Quadratic {
-    fn resolve(&self, dimension: usize) -> Result<Resolved> {
+    fn resolve(&self, dimension: usize, budget: Option<u64>) -> Result<Resolved> {
+        let is_star = dimension <= STAR_MAX_DIMENSION;
+        let full = (dimension + 1) * (dimension + 2) / 2;
+        let budget = budget.map_or(f64::INFINITY, |budget| budget as f64);
+        let is_small = budget < PAIRS_MIN_PER_COORDINATE * dimension as f64;
+        let design = match is_small && !is_star {
+            true => (dimension + 1).min((MAX_DESIGN_SHARE * budget) as usize).max(2),
+            false => 2 * dimension + 1,
+        };
         let resolved = Resolved {
             radius: self.radius.unwrap_or(0.2),
-            points: self.points.unwrap_or(2 * dimension + 1),
+            points: self.points.unwrap_or(if is_star { full } else { 2 * dimension + 1 }),
+            design,
         };
         resolved.check(dimension)?;
         Ok(resolved)
@@ -72,13 +90,15 @@ impl Quadratic {
 
 impl Resolved {
     fn check(&self, dimension: usize) -> Result<()> {
-        let Resolved { radius, points } = *self;
+        let Resolved { radius, points, design } = *self;
         let is_possible = (1e-9..=0.25).contains(&radius);
         ensure!(is_possible, setting, "radius = {radius} is not from 1e-9 to 0.25");
         let (least, greatest) = (2 * dimension + 1, (dimension + 1) * (dimension + 2) / 2);
         let greatest = greatest.max(least).min(1000);
         let is_possible = (least..=greatest).contains(&points);
         ensure!(is_possible, setting, "points = {points} is not from {least} to {greatest}");
+        let is_possible = (2..=least).contains(&design);
+        ensure!(is_possible, setting, "design = {design} is not from 2 to {least}");
         Ok(())
     }
 }
@@ -123,8 +143,8 @@ pub(crate) struct Mark {
 impl QuadraticSearch {
     pub(crate) fn new(settings: &Quadratic, setup: Setup<'_>, random: &mut Random) -> Result<Self> {
         let n = setup.space.dimension();
-        let settings = settings.resolve(n)?;
-        let design = Design::new(vec![0.5; n], None, settings.radius, random);
+        let settings = settings.resolve(n, setup.budget)?;
+        let design = Design::new(vec![0.5; n], None, settings.radius, settings.design, random);
         Ok(QuadraticSearch {
             settings,
             run: 0,
@@ -138,7 +158,8 @@ impl QuadraticSearch {
     fn begin(&mut self, center: Vec<f64>, value: Option<f64>, radius: f64, random: &mut Random) {
         self.run += 1;
         self.recent.clear();
-        self.phase = Phase::Design(Design::new(center, value, radius, random));
+        self.phase =
+            Phase::Design(Design::new(center, value, radius, self.settings.design, random));
     }
 
     /// Begins elsewhere, because a descent converged or nothing could be evaluated.

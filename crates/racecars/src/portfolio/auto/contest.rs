@@ -1,32 +1,32 @@
 //! Which members run for how long where the dimension allows models of curvature: the rule of `auto` up
 //! to [`MAX_DIMENSION`] coordinates.
 //!
-//! A run begins with a descent: by quadratic models if evaluations are few, else by quasi-Newton steps. (With
-//! even fewer, a Gaussian process gets the budget.) A descent that converges, stalls or has had its part hands
-//! over to the member that is fit for the shape of the objective: RACE-CARS if coordinates do not interact,
-//! CMA-ES if they do. If there was no survey, both have a heat, and the one with the best value continues. A
-//! member that stalls hands over to the next best. With large budgets in few dimensions, L-SHADE is last.
+//! A run begins with a descent: by quadratic models if evaluations are few, else by quasi-Newton steps. A
+//! descent that converges, stalls or has had its part hands over to the member that is fit for the shape of the
+//! objective: RACE-CARS if coordinates do not interact, CMA-ES if they do. If there was no survey, both have a
+//! heat, and the one with the best value continues. A member that stalls hands over to the next best. With large
+//! budgets in few dimensions, L-SHADE is last.
 //!
 //! docs/auto.md has the measurements behind each number, and the problems it was chosen on.
 
-use super::plan::{Leg, Role};
+use super::plan::{self, Leg, Role};
 use super::survey::Shape;
 use crate::space::{Axis, Space};
 
 /// The greatest dimension for this rule. Above it, `plan` divides the budget by a survey.
 pub(super) const MAX_DIMENSION: usize = 100;
-/// Below this budget per coordinate, a Gaussian process makes more of a value than a descent does: quadratic
-/// models need 2 n values before the first step.
-const DESCENT_MIN_PER_COORDINATE: f64 = 2.25;
 /// Descents use quadratic models up to this dimension or budget per coordinate, and quasi-Newton steps above:
 /// these need more evaluations to begin with, and fewer after that.
 const QUADRATIC_MAX_DIMENSION: u64 = 12;
 const QUADRATIC_MAX_PER_COORDINATE: u64 = 15;
+/// Up to this dimension, quadratic models are complete with a few values, and better in long runs, too.
+const FULL_QUADRATIC_MAX_DIMENSION: u64 = 2;
 /// If at least as many candidates are out as there are coordinates, quadratic models make use of all of them,
 /// and quasi-Newton steps of n; above this dimension, their steps take milliseconds.
 const WIDE_QUADRATIC_MAX_DIMENSION: u64 = 50;
-/// From this budget per coordinate on, a descent is not all.
+/// From this budget per coordinate on, and from this budget, a descent is not all.
 const LONG_PER_COORDINATE: u64 = 45;
+const LONG_MIN: u64 = 150;
 /// With more candidates than this out, several members need this many rounds: the budget divided by the
 /// candidates out. With fewer rounds, one member learns more.
 const FEW_OUT: u64 = 3;
@@ -81,6 +81,8 @@ pub(super) struct Contest {
     pub(super) n: u64,
     /// The number of candidates out at a time.
     pub(super) out: u64,
+    /// Whether the horizon is the budget, and is not doubled.
+    pub(super) has_budget: bool,
 }
 
 impl Contest {
@@ -101,9 +103,6 @@ impl Contest {
         match (is_discrete, is_noisy) {
             (_, true) if noisy <= NOISY_MODEL_MAX_BUDGET => {
                 Some("few evaluations of a noisy objective")
-            }
-            (false, false) if (horizon as f64) < DESCENT_MIN_PER_COORDINATE * n as f64 => {
-                Some("too few evaluations for a descent")
             }
             _ => None,
         }
@@ -132,7 +131,7 @@ impl Contest {
 
     /// Whether there is time for more than a descent.
     pub(super) fn is_long(self) -> bool {
-        self.horizon >= LONG_PER_COORDINATE * self.n && self.has_rounds()
+        self.horizon >= (LONG_PER_COORDINATE * self.n).max(LONG_MIN) && self.has_rounds()
     }
 
     /// Whether the candidates that are out come back often enough for several members to learn.
@@ -143,7 +142,8 @@ impl Contest {
     /// The descent of a long run.
     pub(super) fn descent(self) -> Role {
         let is_wide = self.out >= self.n && self.out > FEW_OUT;
-        match is_wide && self.n <= WIDE_QUADRATIC_MAX_DIMENSION {
+        let is_quadratic = is_wide && self.n <= WIDE_QUADRATIC_MAX_DIMENSION;
+        match is_quadratic || self.n <= FULL_QUADRATIC_MAX_DIMENSION {
             true => Role::Quadratic,
             false => Role::QuasiNewton,
         }
@@ -154,19 +154,25 @@ impl Contest {
         self.horizon / BUDGET_PER_HEAT
     }
 
-    /// Whether CMA-ES has a surrogate.
+    /// Whether CMA-ES has a surrogate. A run without a budget may be a long one.
     pub(super) fn has_surrogate(self) -> bool {
-        let Contest { horizon, n, .. } = self;
+        let n = self.n;
+        let horizon = match self.has_budget {
+            true => self.horizon,
+            false => self.horizon.max(plan::long_horizon(n)),
+        };
         SURROGATE_MAX.iter().any(|&(most, budget)| n <= most && horizon <= budget)
     }
 
     /// The first legs.
-    pub(super) fn opening(self, shape: Option<Shape>) -> (Vec<Leg>, String) {
-        let Contest { horizon, n, out } = self;
+    pub(super) fn opening(self, shape: Option<Shape>, asked: u64) -> (Vec<Leg>, String) {
+        let Contest { horizon, n, out, .. } = self;
         let is_wavy = shape.is_some_and(|shape| shape.waves > MAX_WAVES);
         if !self.is_long() && !is_wavy {
-            let is_quadratic =
-                n <= QUADRATIC_MAX_DIMENSION || horizon < QUADRATIC_MAX_PER_COORDINATE * n;
+            let is_few = horizon < QUADRATIC_MAX_PER_COORDINATE * n;
+            // Without a budget, evaluations may take less time than the steps.
+            let is_cheap = self.has_budget || n <= WIDE_QUADRATIC_MAX_DIMENSION;
+            let is_quadratic = n <= QUADRATIC_MAX_DIMENSION || is_few && is_cheap;
             let role = if is_quadratic { Role::Quadratic } else { self.descent() };
             let few = match self.has_rounds() {
                 true => "per coordinate".to_string(),
@@ -187,7 +193,7 @@ impl Contest {
         } else if shape.is_wavy() {
             vec![descent, Leg::handing_over(Role::RaceCars, end)]
         } else {
-            let valley = descent.until + VALLEY_PER_COORDINATE * n;
+            let valley = descent.until.max(asked) + VALLEY_PER_COORDINATE * n;
             vec![
                 descent,
                 Leg::new(Role::RaceCars, valley),
@@ -199,7 +205,7 @@ impl Contest {
     }
 
     /// The points asked after which a descent that still makes progress ends.
-    fn end_of_descent(self, shape: Option<Shape>) -> u64 {
+    pub(super) fn end_of_descent(self, shape: Option<Shape>) -> u64 {
         let horizon = self.horizon;
         match shape {
             Some(shape) if !shape.interacts() && !shape.is_wavy() => {
@@ -237,6 +243,9 @@ impl Contest {
     /// The points asked after which only polishing is left.
     pub(super) fn end(self) -> u64 {
         let Contest { horizon, n, .. } = self;
+        if !self.has_budget {
+            return horizon;
+        }
         horizon - (4 * n).max(horizon / 100 * 6).min(horizon / 10)
     }
 }

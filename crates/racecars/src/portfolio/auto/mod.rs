@@ -97,6 +97,8 @@ pub(crate) struct AutoRule {
     /// The number of evaluations planned for: the budget, or without one a number that doubles.
     horizon: u64,
     survey: Option<Survey>,
+    /// The number of outcomes told before the survey began.
+    surveyed_from: u64,
     /// Empty until all probes were asked. In a contest, the next leg is added when the last one ends.
     legs: Vec<Leg>,
     /// The index of the current leg.
@@ -124,11 +126,13 @@ impl AutoRule {
     ) -> Result<PortfolioSearch<AutoRule>> {
         let Setup { space, budget, seed } = setup;
         let n = space.dimension();
-        let horizon = plan::horizon(budget, n);
+        let horizon = plan::horizon(budget, n, !space.is_real_box());
         let noise = settings.noise;
         let coordinates = match space.is_real_box() {
-            true => plan::surveyed_coordinates(horizon, n),
             false => plan::checks_noise(budget, horizon, space.cardinality()).then_some(0),
+            // Without a budget, a descent comes first.
+            true if budget.is_none() && n <= contest::MAX_DIMENSION => Some(0),
+            true => plan::surveyed_coordinates(horizon, n),
         };
         let survey = coordinates
             // Without coordinates, it only looks for noise.
@@ -142,12 +146,12 @@ impl AutoRule {
     fn is_surveyed(&self, told: u64) -> bool {
         let Some(survey) = &self.survey else { return true };
         let lost_after = 2 * survey.len() as u64 + MAX_NOISE_CHECK_WAIT.min(self.horizon / 4);
-        survey.is_complete() || told >= lost_after
+        survey.is_complete() || told >= self.surveyed_from + lost_after
     }
 
     fn contest(&self, tools: &Tools<'_, Origin>) -> Contest {
         let (n, out) = (tools.space.dimension() as u64, tools.ledger.out() as u64 + 1);
-        Contest { horizon: self.horizon, n, out }
+        Contest { horizon: self.horizon, n, out, has_budget: self.budget.is_some() }
     }
 
     /// Whether a member may begin while probes are out, so that nobody waits for them: if all were asked,
@@ -157,6 +161,49 @@ impl AutoRule {
             && self.noise != Noise::Yes
             && space.is_real_box()
             && space.dimension() <= contest::MAX_DIMENSION
+    }
+
+    /// Begins a survey that the horizon allows now. Whether it does.
+    fn begin_survey(&mut self, team: &mut Team, tools: &mut Tools<'_, Origin>) -> bool {
+        let has_shape = self.survey.as_ref().is_some_and(|survey| !survey.is_noise_check());
+        // The horizon will be doubled.
+        let coordinates = plan::surveyed_coordinates(2 * self.horizon, tools.space.dimension());
+        let Some(coordinates) = coordinates.filter(|&coordinates| coordinates > 0 && !has_shape)
+        else {
+            return false;
+        };
+        let asked = tools.ledger.next_id();
+        if self.is_noisy() == Some(true) {
+            // The new survey need not find it again.
+            self.noise = Noise::Yes;
+        }
+        let survey = Survey::new(coordinates, tools.random.bits());
+        team.pause(
+            asked,
+            format!("evaluations {} to {}: survey", asked + 1, asked + survey.len() as u64),
+        );
+        self.survey = Some(survey);
+        self.surveyed_from = tools.ledger.told();
+        (self.legs, self.leg) = (Vec::new(), 0);
+        true
+    }
+
+    /// The leg in which the current member continues when the horizon was doubled, unless it has stalled; a descent
+    /// only up to its part.
+    fn continued(&self, tools: &Tools<'_, Origin>) -> Option<Leg> {
+        let (asked, contest) = (tools.ledger.next_id(), self.contest(tools));
+        let Leg { role, hands_over, .. } = self.legs[self.leg];
+        let shape = self.survey.as_ref().and_then(Survey::shape);
+        let until = match role {
+            Role::Quadratic | Role::QuasiNewton => contest.end_of_descent(shape),
+            _ => contest.end(),
+        };
+        let has_stalled = asked.saturating_sub(self.improved_at) >= contest.patience();
+        (until > asked && !has_stalled && role != Role::Polish).then_some(Leg {
+            role,
+            until,
+            hands_over,
+        })
     }
 
     /// Whether a plan that was made without a budget is over, so that one for twice the horizon is due.
@@ -169,7 +216,14 @@ impl AutoRule {
     /// Makes the plan from the findings of the survey.
     fn decide(&mut self, team: &mut Team, tools: &mut Tools<'_, Origin>) -> Result<()> {
         let (space, asked) = (tools.space, tools.ledger.next_id());
-        let (n, horizon) = (space.dimension(), self.horizon);
+        let n = space.dimension();
+        if self.budget.is_none() && self.is_noisy() == Some(true) && n <= contest::MAX_DIMENSION {
+            self.horizon = self.horizon.max(plan::long_horizon(n as u64));
+            if space.is_real_box() && self.begin_survey(team, tools) {
+                return Ok(());
+            }
+        }
+        let horizon = self.horizon;
         let was_full = self.is_full;
         (self.is_contest, self.is_full) = (false, false);
         self.tired.clear();
@@ -211,8 +265,10 @@ impl AutoRule {
             self.is_contest = true;
             // A separable valley needs no more than one variance per coordinate.
             let is_separable = |shape: Shape| !shape.interacts() && !shape.is_wavy();
-            self.is_full = !shape.is_some_and(is_separable) || plan::learns_matrix(horizon, n);
-            contest.opening(shape)
+            self.is_full = !shape.is_some_and(is_separable)
+                || plan::learns_matrix(horizon, n)
+                || self.budget.is_none();
+            contest.opening(shape, asked)
         };
         // Legs that would already be over are dropped.
         legs.retain(|leg| leg.until > asked);
@@ -222,7 +278,11 @@ impl AutoRule {
         let is_by_model = legs[0].role == Role::GaussianProcess;
         team.referee = is_noisy.then(|| Referee::new(noise, self.budget, is_by_model));
         let until = if team.is_provisional { "until the survey is complete: " } else { "" };
-        team.note(asked, format!("{until}{reason}"));
+        let planned = match self.budget {
+            None => format!(" (planned for {horizon} evaluations)"),
+            Some(_) => String::new(),
+        };
+        team.note(asked, format!("{until}{reason}{planned}"));
         debug_assert!(legs.is_sorted_by(|a, b| a.until <= b.until), "legs are in order");
         (self.legs, self.leg) = (legs, 0);
         self.begin_leg(team, tools)
@@ -270,7 +330,7 @@ impl AutoRule {
         tools: &mut Tools<'_, Origin>,
     ) -> Result<usize> {
         let space = tools.space;
-        let is_first = self.leg == 0;
+        let is_first = self.leg == 0 && self.surveyed_from == 0;
         let is_heat = self.is_contest
             && matches!(role, Role::RaceCars | Role::CmaEs)
             && self.place_of(role).is_none();
@@ -367,7 +427,7 @@ impl AutoRule {
         let name = team.member(place).name();
         // A first descent ends when it has converged; later on, descents from random points take turns with
         // the others.
-        let is_first = self.leg == 0;
+        let is_first = self.legs[..self.leg].iter().all(|leg| leg.role == role);
         if is_first && team.member(place).restarts() > self.restarts {
             return Some(format!("{name} has converged"));
         }
@@ -379,11 +439,8 @@ impl AutoRule {
     /// The next leg of a contest.
     fn next_leg(&mut self, team: &mut Team, tools: &Tools<'_, Origin>) -> Option<Leg> {
         let asked = tools.ledger.next_id();
-        while self.budget.is_none() && asked >= self.horizon && self.horizon < plan::MAX_HORIZON {
-            self.horizon *= 2;
-        }
         let contest = self.contest(tools);
-        let end = if self.budget.is_some() { contest.end() } else { self.horizon };
+        let end = contest.end();
         if asked >= end {
             // A run that is continued beyond its budget goes on with its last member.
             let is_polished = self.legs[self.leg].role == Role::Polish;
@@ -460,7 +517,18 @@ impl Rule for AutoRule {
                     self.horizon *= 2;
                     return self.decide(team, tools);
                 }
-                let next = if self.is_contest { self.next_leg(team, tools) } else { None };
+                let is_over = asked >= self.horizon && self.horizon < plan::MAX_HORIZON;
+                let mut next = None;
+                if self.is_contest && self.budget.is_none() && is_over {
+                    self.horizon = plan::next_horizon(self.horizon, tools.space.dimension() as u64);
+                    if self.begin_survey(team, tools) {
+                        return Ok(());
+                    }
+                    next = self.continued(tools);
+                }
+                if self.is_contest && next.is_none() {
+                    next = self.next_leg(team, tools);
+                }
                 let Some(next) = next.filter(|next| next.until > asked) else { break };
                 self.legs.push(next);
             }
@@ -512,6 +580,7 @@ impl Rule for AutoRule {
             && self.leg < self.legs.len().max(1)
             && (1..ID_HEADROOM).contains(&self.horizon)
             && self.improved_at < ID_HEADROOM
+            && self.surveyed_from < ID_HEADROOM
             && self.restarts < ID_HEADROOM
             && self.best.is_none_or(f64::is_finite)
             && self.own_best.is_none_or(f64::is_finite)
@@ -522,5 +591,68 @@ impl Rule for AutoRule {
             && !(self.is_contest && (n > contest::MAX_DIMENSION || !space.is_real_box()))
             && !(self.is_full && n > plan::FULL_MATRIX_MAX_DIMENSION)
             && !(!space.is_real_box() && self.legs.iter().any(|leg| !takes_discrete(leg.role)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::optimizers::load;
+    use crate::outcome::Outcome;
+
+    fn rosenbrock(x: &[f64]) -> f64 {
+        x.windows(2).map(|x| 100.0 * (x[1] - x[0] * x[0]).powi(2) + (1.0 - x[0]).powi(2)).sum()
+    }
+
+    /// Runs `auto` without a budget, with this many candidates out, and returns its decisions. A run that is saved
+    /// and loaded all the time is the same.
+    fn decisions(n: usize, evaluations: usize, out: usize, noise: f64) -> Vec<(u64, String)> {
+        let space = Space::cube(n, -5.0, 5.0).unwrap();
+        let new = || Algorithm::auto().optimizer(&space, None, 3).unwrap();
+        let (mut straight, mut broken) = (new(), new());
+        let (mut random, mut pending) = (Random::new(1), Vec::new());
+        for i in 0..evaluations {
+            if i % 7 == 0 {
+                broken = load(&broken.save()).unwrap();
+            }
+            let (a, b) = (straight.ask().unwrap(), broken.ask().unwrap());
+            assert_eq!(a, b);
+            pending.push((a, b));
+            if pending.len() >= out {
+                let (a, b) = pending.swap_remove(random.index(out));
+                let outcome = Outcome::from(rosenbrock(a.point()) + noise * random.normal());
+                straight.tell(a, outcome.clone()).unwrap();
+                broken.tell(b, outcome).unwrap();
+            }
+        }
+        assert_eq!(straight.save(), broken.save());
+        let portfolio = straight.portfolio().unwrap();
+        assert_eq!(portfolio.noisy, noise > 0.0);
+        portfolio.decisions.into_iter().map(|decision| (decision.at, decision.what)).collect()
+    }
+
+    #[test]
+    fn without_a_budget_a_descent_comes_before_the_survey_and_horizons_are_doubled() {
+        for out in [1, 3] {
+            let found = decisions(10, 2500, out, 0.0);
+            let position = |what: &str| found.iter().position(|(_, text)| text.contains(what));
+            let places = [
+                "100: quadratic",
+                "161: survey",
+                "planned for 1000",
+                "2000: cma-es",
+                "4000: cma-es",
+            ];
+            let places: Vec<Option<usize>> = places.into_iter().map(position).collect();
+            assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{found:?}");
+            assert!(found.iter().any(|(at, text)| *at == 100 && text.ends_with("survey")));
+        }
+    }
+
+    #[test]
+    fn without_a_budget_a_noisy_objective_is_surveyed_at_once() {
+        let found = decisions(4, 400, 1, 1.0);
+        assert!(found[0].0 == 2 && found[0].1.ends_with("survey"), "{found:?}");
+        assert!(found[1].1.contains("noisy (planned for 2400"), "{found:?}");
     }
 }

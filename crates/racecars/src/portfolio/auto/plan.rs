@@ -53,10 +53,15 @@ pub(super) struct BudgetPlan {
     pub(super) reason: String,
 }
 
-/// Planned evaluations per coordinate if there is no budget, in dimensions with a contest and in higher ones.
-/// After them the horizon is doubled. A long contest begins with a descent and not with heats, which is
-/// also the best beginning of runs that are stopped much earlier.
-const DEFAULT_PER_COORDINATE: [u64; 2] = [600, 100];
+/// Without a budget, a contest begins with a descent of this many evaluations per coordinate, and at least this
+/// many.
+const FIRST_PER_COORDINATE: u64 = 10;
+const FIRST_MIN: u64 = 100;
+/// After that, and above the dimensions of a contest, this many are planned for, and then twice as many, again and
+/// again.
+const NEXT_PER_COORDINATE: u64 = 100;
+/// With noise, and in spaces with discrete coordinates, this many are planned for at once.
+const LONG_PER_COORDINATE: u64 = 600;
 /// No run has more evaluations than this.
 pub(super) const MAX_HORIZON: u64 = ID_HEADROOM / 4;
 /// The survey may use at most 1/14 of the budget.
@@ -103,10 +108,25 @@ impl fmt::Display for Shape {
     }
 }
 
-/// The number of evaluations to plan for.
-pub(super) fn horizon(budget: Option<u64>, dimension: usize) -> u64 {
-    let per_coordinate = DEFAULT_PER_COORDINATE[usize::from(dimension > contest::MAX_DIMENSION)];
-    budget.unwrap_or(per_coordinate.saturating_mul(dimension as u64)).clamp(1, MAX_HORIZON)
+/// The number of evaluations to plan for at first.
+pub(super) fn horizon(budget: Option<u64>, dimension: usize, is_discrete: bool) -> u64 {
+    let n = dimension as u64;
+    let first = match dimension > contest::MAX_DIMENSION {
+        true => NEXT_PER_COORDINATE.saturating_mul(n),
+        false if is_discrete => long_horizon(n),
+        false => (FIRST_PER_COORDINATE * n).max(FIRST_MIN),
+    };
+    budget.unwrap_or(first).clamp(1, MAX_HORIZON)
+}
+
+/// The number of evaluations to plan for next, without a budget.
+pub(super) fn next_horizon(horizon: u64, n: u64) -> u64 {
+    (2 * horizon).max(NEXT_PER_COORDINATE * n).min(MAX_HORIZON)
+}
+
+/// The number of evaluations to plan for without a budget where there is no descent, or a run may be a long one.
+pub(super) fn long_horizon(n: u64) -> u64 {
+    LONG_PER_COORDINATE * n
 }
 
 /// The number of coordinates to survey: 0 to detect noise only, `None` for no survey.
@@ -243,7 +263,7 @@ mod tests {
             (None, Some(1000), false),
             (None, Some(2000), true),
         ] {
-            let horizon = horizon(budget, 2);
+            let horizon = horizon(budget, 2, true);
             assert_eq!(checks_noise(budget, horizon, points), is_checked, "{budget:?} {points:?}");
         }
         let plan = plan(None, false, 1, 1);
