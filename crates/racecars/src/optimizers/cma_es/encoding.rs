@@ -9,11 +9,12 @@
 //! - *ordered, and booleans* (as two ordered levels): the index in `0..=last` of the cell that contains
 //!   v. Each cell has length 1 / count; on a log scale, cells of larger integers are shorter.
 //!
-//! A discrete coordinate would stop changing once its deviation is small compared with a cell. CMA-ES with
-//! margin (Hamano et al. 2022) keeps the probability of leaving the cell above alpha = 1 / (n lambda).
-//! This is a simplified form: the deviation of a discrete coordinate is scaled up, outside of C, such
-//! that samples around a mean in the middle of its cell leave the cell with probability alpha. The mean
-//! stays between the middles of the first and the last cell.
+//! A discrete coordinate would stop changing once its deviation is small compared with a cell. Two
+//! changes keep it moving (Marty et al., "LB+IC-CMA-ES: two simple modifications of CMA-ES to handle
+//! mixed-integer problems", 2024): its deviation is scaled up, outside of C, to a part of a cell
+//! (`margins`), and selected candidates that have left the cell of the mean count as the middle of their
+//! cell (`center`), so that the mean follows them. The mean stays between the middles of the first and the
+//! last cell.
 
 use crate::space::{Axis, Interval, Space};
 
@@ -85,25 +86,78 @@ pub(super) fn confine(space: &Space, mean: &mut [f64]) {
 }
 
 /// Writes to `scale` the factor of each coordinate's deviation: 1 for continuous coordinates, and if
-/// `deviation(index)` is large enough. `alpha` is the probability of leaving a cell from its middle.
+/// `deviation(index)` is at least `least` times the length of the cell of the mean.
 pub(super) fn margins(
     space: &Space,
     mean: &[f64],
     deviation: impl Fn(usize) -> f64,
-    alpha: f64,
+    least: f64,
     scale: &mut [f64],
 ) {
-    let quantile = upper_quantile(0.5 * alpha);
     for (range, axis) in space.axes() {
         for i in range {
             scale[i] = match axis.count() {
                 None | Some(1) => 1.0,
                 Some(_) => {
                     let Interval { low, high } = cell(axis, axis.at(mean[i]));
-                    let least = 0.5 * (high - low) / quantile;
+                    let least = least * (high - low);
                     (least / deviation(i).max(f64::MIN_POSITIVE)).clamp(1.0, f64::MAX)
                 }
             };
+        }
+    }
+}
+
+/// Moves discrete coordinates of selected candidates that have left the cell of the mean to the middle of
+/// their cell. What this adds to the sum over the candidates is taken back, as far as possible, by moving
+/// those that are in the cell of the mean towards its middle, so that the mean does not drift. The points of
+/// the candidates stay as they are. `unit(index)` is the length of a step of 1; `steps` has n numbers per
+/// candidate.
+pub(super) fn center(
+    space: &Space,
+    mean: &[f64],
+    unit: impl Fn(usize) -> f64,
+    selected: &[usize],
+    steps: &mut [f64],
+) {
+    let n = mean.len();
+    for (range, axis) in space.axes() {
+        if axis.count().is_none_or(|count| count == 1) {
+            continue;
+        }
+        for i in range {
+            let (mean, unit) = (mean[i], unit(i));
+            let home = axis.at(mean);
+            let home_middle = middle(axis, home);
+            let mut added = 0.0;
+            // The sums of the ways to the middle, downwards and upwards.
+            let mut ways = [0.0; 2];
+            for &column in selected {
+                let y = &mut steps[column * n + i];
+                // Beyond the bounds it is the same cell.
+                let v = (mean + unit * *y).clamp(0.0, 1.0);
+                let index = axis.at(v);
+                let moved = if index == home { v } else { middle(axis, index) };
+                added += moved - v;
+                if index == home {
+                    let way = home_middle - v;
+                    ways[usize::from(way > 0.0)] += way;
+                }
+                *y = (moved - mean) / unit;
+            }
+            let way = ways[usize::from(added < 0.0)];
+            if added == 0.0 || way == 0.0 {
+                continue;
+            }
+            let share = (-added / way).min(1.0);
+            for &column in selected {
+                let y = &mut steps[column * n + i];
+                let v = mean + unit * *y;
+                let way = home_middle - v;
+                if axis.at(v) == home && way * added < 0.0 {
+                    *y = (v + share * way - mean) / unit;
+                }
+            }
         }
     }
 }
@@ -155,14 +209,6 @@ fn cell(axis: Axis, index: f64) -> Interval {
 fn middle(axis: Axis, index: f64) -> f64 {
     let Interval { low, high } = cell(axis, index);
     0.5 * (low + high)
-}
-
-/// The upper quantile of the standard normal distribution for a probability `p` up to 1/2 (Abramowitz and
-/// Stegun 26.2.23, with an error below 4.5e-4).
-fn upper_quantile(p: f64) -> f64 {
-    let t = (-2.0 * p.clamp(1e-300, 0.49).ln()).sqrt();
-    let above = 2.515517 + t * (0.802853 + t * 0.010328);
-    t - above / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)))
 }
 
 #[cfg(test)]
@@ -242,29 +288,32 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_in_the_middle_of_its_cell_leaves_it_with_probability_alpha() {
+    fn the_deviation_of_a_discrete_coordinate_is_at_least_a_part_of_its_cell() {
         let space = Space::builder().integer("i", 0, 9).boolean("b").build().unwrap();
         let (mean, mut scale) = ([0.45, 0.25], [0.0; 2]);
-        let deviation = 1e-6;
-        margins(&space, &mean, |_| deviation, 0.1, &mut scale);
-        let mut random = Random::new(3);
-        let (mut left, mut point) = ([0; 2], [0.0; 2]);
-        for _ in 0..20_000 {
-            let z = [random.normal(), random.normal()];
-            decode(&space, |i| mean[i] + deviation * scale[i] * z[i], &mut point);
-            left[0] += u32::from(point[0] != 4.0);
-            left[1] += u32::from(point[1] != 0.0);
-        }
-        // The boolean can only leave to one side.
-        assert!((1800..2200).contains(&left[0]) && (900..1100).contains(&left[1]), "{left:?}");
-        margins(&space, &mean, |_| 0.5, 0.1, &mut scale);
+        margins(&space, &mean, |_| 1e-6, 0.2, &mut scale);
+        assert!((scale[0] * 1e-6 - 0.02).abs() < 1e-9 && (scale[1] * 1e-6 - 0.1).abs() < 1e-9);
+        margins(&space, &mean, |_| 0.5, 0.2, &mut scale);
         assert_eq!(scale, [1.0, 1.0]);
     }
 
     #[test]
-    fn quantiles_are_those_of_the_normal_distribution() {
-        for (p, z) in [(0.4, 0.253_35), (0.025, 1.959_96), (1e-3, 3.090_23), (1e-6, 4.753_42)] {
-            assert!((upper_quantile(p) - z).abs() < 1e-3, "{p}");
-        }
+    fn candidates_that_left_the_cell_of_the_mean_count_as_the_middle_of_theirs() {
+        let space = Space::builder().integer("i", 0, 9).real("x", 0.0, 1.0).build().unwrap();
+        let mean = [0.45, 0.5];
+        // The cells are of length 0.1: one candidate is just above 0.5, one is not selected.
+        let mut steps = [0.51, 0.9, 0.41, 0.9, 0.48, 0.9, 0.99, 0.9].map(|v: f64| v - 0.45);
+        let before = steps;
+        center(&space, &mean, |_| 1.0, &[0, 1, 2], &mut steps);
+        let position = |column: usize| 0.45 + steps[2 * column];
+        assert!((position(0) - 0.55).abs() < 1e-12);
+        // It has gained 0.04, and the one above the middle has only 0.03 to give.
+        assert!((position(2) - 0.45).abs() < 1e-12 && (position(1) - 0.41).abs() < 1e-12);
+        assert!((0..4).all(|column| steps[2 * column + 1] == before[2 * column + 1]));
+        assert_eq!(steps[6], before[6]);
+        // Enough room: the sum stays as it was.
+        let mut steps = [0.53, 0.0, 0.49, 0.0].map(|v: f64| v - 0.45);
+        center(&space, &mean, |_| 1.0, &[0, 1], &mut steps);
+        assert!((steps[0] + steps[2] - (0.08 + 0.04)).abs() < 1e-12, "{steps:?}");
     }
 }

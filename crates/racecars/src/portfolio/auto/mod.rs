@@ -15,6 +15,7 @@ mod contest;
 mod plan;
 mod survey;
 
+use super::held::{HeldSearch, Part};
 use super::polish::PolishSearch;
 use super::referee::Referee;
 use super::{Origin, PortfolioSearch, Rule, Team};
@@ -194,7 +195,24 @@ impl AutoRule {
                 "some coordinates are discrete"
             };
             let reason = format!("{what}{}", plan::noise(is_noisy));
-            (contest.discrete(role, self.budget.is_some() || is_noisy), reason)
+            if let Ok(plan) = std::env::var("RC_PLAN") {
+                self.is_full = n <= plan::FULL_MATRIX_MAX_DIMENSION;
+                let legs = plan.split(' ').map(|leg| {
+                    let (role, share) = leg.split_once(':').unwrap();
+                    let role = match role {
+                        "race" => Role::RaceCars,
+                        "cma" => Role::CmaEs,
+                        "reals" => Role::Reals,
+                        "evo" => Role::Evolution,
+                        "gp" => Role::GaussianProcess,
+                        _ => panic!(),
+                    };
+                    Leg::new(role, (share.parse::<f64>().unwrap() * horizon as f64) as u64)
+                });
+                (legs.collect(), reason)
+            } else {
+                (contest.discrete(role, self.budget.is_some() || is_noisy), reason)
+            }
         } else if is_noisy || !contest.is_open() {
             let plan = plan::plan(shape, is_noisy, horizon, n);
             if plan.is_full && !was_full {
@@ -233,7 +251,7 @@ impl AutoRule {
         let Leg { role, until, hands_over } = self.legs[self.leg];
         // RACE-CARS plans with its budget, and a polish with the step, so that they begin anew.
         let goes_on = match role {
-            Role::RaceCars | Role::Polish => None,
+            Role::RaceCars | Role::Polish | Role::Reals => None,
             role => self.place_of(role),
         };
         let place = match goes_on {
@@ -297,11 +315,23 @@ impl AutoRule {
                     _ => INITIAL_SIGMA,
                 };
                 let has_surrogate = self.is_contest && self.contest(tools).has_surrogate();
+                let sigma = match std::env::var("RC_SIGMA") {
+                    Ok(s) => s.parse().unwrap(),
+                    _ => sigma,
+                };
                 let settings = CmaEs::default().sigma(sigma).surrogate(has_surrogate);
-                match self.is_full {
+                let algorithm = match self.is_full {
                     true => Algorithm::CmaEs(settings),
                     false => Algorithm::SepCmaEs(settings),
+                };
+                if algorithm.takes(space).is_err() {
+                    return self.add_held(Part::Ordered, &algorithm, own, team, tools);
                 }
+                algorithm
+            }
+            Role::Reals => {
+                let algorithm = Algorithm::Auto(Auto::default().noise(Noise::No));
+                return self.add_held(Part::Real, &algorithm, own, team, tools);
             }
             Role::Polish => {
                 let [least, most] = POLISH_STEP_AFTER_RACE_CARS;
@@ -324,10 +354,35 @@ impl AutoRule {
             }
         } else if is_first || is_heat {
             team.tell_early(place)?;
+        } else if role == Role::CmaEs && std::env::var("RC_OWN").is_ok() {
         } else if role != Role::CmaEs || self.is_contest || starts_at_best {
             team.tell_best(place)?;
         }
         Ok(place)
+    }
+
+    /// Adds a member that searches some coordinates, while the others are held at the best point, or at the
+    /// centre if there is none.
+    fn add_held(
+        &self,
+        part: Part,
+        algorithm: &Algorithm,
+        budget: Option<u64>,
+        team: &mut Team,
+        tools: &mut Tools<'_, Origin>,
+    ) -> Result<usize> {
+        let space = tools.space;
+        let best = team.best.sample();
+        let centre = || (0..space.dimension()).map(|i| space.axis(i).at(0.5)).collect();
+        let held: Vec<f64> = best.map_or_else(centre, |best| best.point.to_vec());
+        let rank = best.map(|best| best.rank);
+        let setup = Setup { space, budget, seed: tools.random.bits() };
+        let name = match part {
+            Part::Real => HeldSearch::REALS,
+            Part::Ordered => HeldSearch::ORDERED,
+        };
+        let make = |_: &mut Random| HeldSearch::new(part, algorithm, setup, &held, rank);
+        Ok(team.add(Box::new(Shell::new(name, setup, make)?), false, tools))
     }
 
     /// Notes improvements. Returns why the current leg is over, if it is.
@@ -492,8 +547,11 @@ impl Rule for AutoRule {
     fn is_sound(&self, team: &Team, space: &Space) -> bool {
         let n = space.dimension();
         let is_member = |&(_, place): &(Role, usize)| place < team.members.len();
-        let takes_discrete =
-            |role: Role| matches!(role, Role::RaceCars | Role::GaussianProcess | Role::Evolution);
+        let takes_discrete = |role: Role| match role {
+            Role::RaceCars | Role::GaussianProcess | Role::Evolution => true,
+            Role::CmaEs | Role::Reals => space.continuous_count() > 0,
+            _ => false,
+        };
         self.survey.as_ref().is_none_or(Survey::is_sound)
             && self.leg < self.legs.len().max(1)
             && (1..ID_HEADROOM).contains(&self.horizon)

@@ -21,6 +21,8 @@ pub(super) enum Role {
     LShade,
     GaussianProcess,
     Evolution,
+    /// `auto` on the real coordinates of a mixed space, while the others are held.
+    Reals,
 }
 
 /// A part of the run.

@@ -1,0 +1,164 @@
+//! A search of some coordinates of a space while the others are held: the real ones of a mixed space by
+//! `auto`, or those with an order by CMA-ES. A member of portfolios that is not an algorithm of its own.
+
+use crate::error::Result;
+use crate::optimizers::ledger::Ledger;
+use crate::optimizers::nested::Nested;
+use crate::optimizers::shell::{Evaluated, Proposal, Search, Setup, Tools};
+use crate::optimizers::{Algorithm, Candidate};
+use crate::outcome::Rank;
+use crate::space::{Axis, Space};
+use serde::{Deserialize, Serialize};
+
+/// The coordinates that are searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Part {
+    /// The continuous ones.
+    Real,
+    /// All but categories of more than two values.
+    Ordered,
+}
+
+impl Part {
+    fn has(self, axis: Axis) -> bool {
+        match (self, axis) {
+            (_, Axis::Continuous { .. }) => true,
+            (Part::Real, _) => false,
+            (Part::Ordered, Axis::Unordered { last }) => last <= 1.0,
+            (Part::Ordered, Axis::Ordered { .. }) => true,
+        }
+    }
+
+    /// The number of coordinates.
+    pub(crate) fn dimension(self, space: &Space) -> usize {
+        let axes = space.axes().filter(|(_, axis)| self.has(*axis));
+        axes.map(|(range, _)| range.len()).sum()
+    }
+
+    /// The space of these coordinates.
+    fn space(self, space: &Space) -> Result<Space> {
+        let mut builder = Space::builder();
+        for entry in space.entries() {
+            if self.has(space.axis(entry.range().start)) {
+                let (name, domain) = (entry.name(), entry.domain().clone());
+                builder = match entry.array_len() {
+                    None => builder.coordinate(name, domain),
+                    Some(count) => builder.array(name, count, domain),
+                };
+            }
+        }
+        builder.build()
+    }
+
+    /// The indices of these coordinates.
+    fn indices(self, space: &Space) -> impl Iterator<Item = usize> {
+        space.axes().filter(move |(_, axis)| self.has(*axis)).flat_map(|(range, _)| range)
+    }
+}
+
+/// The search of a part of the coordinates.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct HeldSearch {
+    part: Part,
+    /// The point that has the values of the other coordinates.
+    held: Box<[f64]>,
+    inner: Nested,
+}
+
+/// The inner optimizer's candidate of a pending candidate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct InnerCandidate {
+    id: u64,
+    key: u64,
+}
+
+impl HeldSearch {
+    /// The name in saved states and in reports, of a search of the real coordinates.
+    pub(crate) const REALS: &'static str = "reals";
+    /// The same of a search of the coordinates with an order.
+    pub(crate) const ORDERED: &'static str = "ordered";
+
+    /// A search around a point, which is told to the inner optimizer if it has an outcome.
+    pub(crate) fn new(
+        part: Part,
+        algorithm: &Algorithm,
+        setup: Setup<'_>,
+        held: &[f64],
+        rank: Option<Rank>,
+    ) -> Result<Self> {
+        let Setup { space, budget, seed } = setup;
+        let inner = algorithm.optimizer(&part.space(space)?, budget, seed)?;
+        let mut search = HeldSearch { part, held: held.into(), inner: Nested::Open(inner) };
+        if let Some(rank) = rank {
+            search.tell_known(space, held, rank)?;
+        }
+        Ok(search)
+    }
+
+    fn tell_known(&mut self, space: &Space, point: &[f64], rank: Rank) -> Result<()> {
+        let known = self.part.indices(space).map(|i| point[i]).collect::<Box<[f64]>>();
+        self.inner.optimizer_mut().tell_rank(Candidate::known(known), rank)
+    }
+
+    /// Whether a point has the values that are held.
+    fn is_inside(&self, space: &Space, point: &[f64]) -> bool {
+        let held = |axis: Axis| !self.part.has(axis);
+        (space.axes().filter(|(_, axis)| held(*axis)))
+            .all(|(range, _)| self.held[range.clone()] == point[range])
+    }
+}
+
+impl Search for HeldSearch {
+    type Mark = InnerCandidate;
+
+    fn prepare(&mut self, space: &Space, depth: usize) -> Result<()> {
+        self.inner.open(&self.part.space(space)?, depth)
+    }
+
+    fn propose(
+        &mut self,
+        tools: &mut Tools<'_, InnerCandidate>,
+    ) -> Option<Proposal<InnerCandidate>> {
+        let Candidate { id, point: inner, key, .. } = self.inner.optimizer_mut().ask()?;
+        let mut point = tools.buffer();
+        point.copy_from_slice(&self.held);
+        for (i, x) in self.part.indices(tools.space).zip(inner) {
+            point[i] = x;
+        }
+        let mark = InnerCandidate { id, key };
+        Some(Proposal { key: tools.space.key(&point), point, mark })
+    }
+
+    fn learn(
+        &mut self,
+        evaluated: Evaluated<InnerCandidate>,
+        tools: &mut Tools<'_, InnerCandidate>,
+    ) -> Result<Option<Box<[f64]>>> {
+        let Evaluated { sample, asked, .. } = evaluated;
+        match asked.map(|asked| asked.mark) {
+            Some(InnerCandidate { id, key }) => {
+                let point = self.part.indices(tools.space).map(|i| sample.point[i]).collect();
+                let inner = self.inner.optimizer_mut();
+                let space = inner.space().fingerprint();
+                inner.tell_rank(Candidate { id, space, key, point }, sample.rank)?;
+            }
+            None if self.is_inside(tools.space, &sample.point) => {
+                self.tell_known(tools.space, &sample.point, sample.rank)?;
+            }
+            None => {}
+        }
+        Ok(Some(sample.point))
+    }
+
+    fn is_sound(&self, space: &Space, _: &Ledger<InnerCandidate>) -> Result<bool> {
+        Ok(self.part.dimension(space) > 0 && space.check(&self.held).is_ok())
+    }
+
+    fn restarts(&self) -> u64 {
+        self.inner.optimizer().restarts()
+    }
+
+    fn is_heavy(&self, _: &Space) -> bool {
+        self.inner.optimizer().is_heavy()
+    }
+}
