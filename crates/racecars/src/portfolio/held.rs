@@ -162,3 +162,90 @@ impl Search for HeldSearch {
         self.inner.optimizer().is_heavy()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::optimizers::shell::Shell;
+    use crate::optimizers::{Optimizer, load};
+    use crate::outcome::Outcome;
+    use crate::run::minimize;
+
+    fn mixed() -> Space {
+        Space::builder()
+            .categorical("c", ["a", "b", "c"])
+            .reals("x", 3, -5.0, 5.0)
+            .integer("i", 0, 9)
+            .log_real("r", 1e-3, 1.0)
+            .build()
+            .unwrap()
+    }
+
+    fn held(part: Part, algorithm: &Algorithm) -> Shell<HeldSearch> {
+        let space = mixed();
+        let setup = Setup { space: &space, budget: Some(60), seed: 1 };
+        let point = [2.0, 0.5, 0.5, 0.5, 7.0, -1.0];
+        let rank = Some(Outcome::from(100.0).rank());
+        let make = |_: &mut _| HeldSearch::new(part, algorithm, setup, &point, rank);
+        Shell::new(HeldSearch::REALS, setup, make).unwrap()
+    }
+
+    #[test]
+    fn the_other_coordinates_are_held() {
+        let mut reals = held(Part::Real, &Algorithm::auto());
+        let mut ordered = held(Part::Ordered, &Algorithm::cma_es());
+        let mut integers = Vec::new();
+        for _ in 0..60 {
+            for (search, is_real) in [(&mut reals, true), (&mut ordered, false)] {
+                let candidate = search.ask().unwrap();
+                let point = candidate.point();
+                assert!(point[0] == 2.0 && (!is_real || point[4] == 7.0), "{point:?}");
+                integers.push(point[4]);
+                let value: f64 = point.iter().map(|x| x * x).sum();
+                search.tell(candidate, Outcome::from(value)).unwrap();
+            }
+        }
+        integers.sort_by(f64::total_cmp);
+        integers.dedup();
+        assert!(integers.len() > 3, "{integers:?}");
+        assert!(reals.best().unwrap().rank.value().unwrap() < 53.1);
+    }
+
+    #[test]
+    fn one_integer_does_not_cost_the_methods_for_reals() {
+        let space = Space::builder().integer("i", 0, 9).reals("x", 30, -5.0, 5.0).build().unwrap();
+        // A valley of neighbours that depend on each other, with a condition number of some thousands.
+        let best = |algorithm: Algorithm| {
+            let run = minimize(&space).algorithm(algorithm).budget(3100).seed(1);
+            let solution = run.run(|point| {
+                let (integer, x) = (point.coordinates()[0], &point.coordinates()[1..]);
+                let term = |(i, x): (usize, &[f64])| {
+                    10f64.powf(i as f64 / 10.0) * (x[1] + 0.5 * x[0] - 1.0).powi(2)
+                };
+                let valley: f64 = x.windows(2).enumerate().map(term).sum();
+                (integer - 3.0).powi(2) + (x[0] - 2.0).powi(2) + valley
+            });
+            solution.unwrap().value().unwrap()
+        };
+        let (auto, race_cars) = (best(Algorithm::auto()), best(Algorithm::race_cars()));
+        assert!(auto < 0.1 * race_cars, "{auto} {race_cars}");
+    }
+
+    #[test]
+    fn a_mixed_run_can_be_saved_while_coordinates_are_held() {
+        let space = mixed();
+        let mut optimizer = Algorithm::auto().optimizer(&space, Some(600), 1).unwrap();
+        let value = |point: &[f64]| point.iter().map(|x| x * x).sum::<f64>();
+        for count in 0..600 {
+            if count % 97 == 0 {
+                optimizer = load(&optimizer.save()).unwrap();
+            }
+            let candidate = optimizer.ask().unwrap();
+            let outcome = Outcome::from(value(candidate.point()));
+            optimizer.tell(candidate, outcome).unwrap();
+        }
+        let members = optimizer.portfolio().unwrap().members;
+        let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
+        assert_eq!(names, ["survey", "race-cars", HeldSearch::ORDERED, HeldSearch::REALS]);
+    }
+}

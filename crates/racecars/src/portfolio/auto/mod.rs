@@ -9,7 +9,8 @@
 //! best point (`polish`).
 //!
 //! In spaces with discrete coordinates, a Gaussian process gets a small budget. A larger one goes to evolution if
-//! all coordinates are choices among a few values, else to RACE-CARS.
+//! all coordinates are choices among a few values. If some coordinates are real, RACE-CARS and CMA-ES are followed by
+//! `auto` on these, while the others are held (`held`); otherwise RACE-CARS has the budget.
 
 mod contest;
 mod plan;
@@ -163,8 +164,8 @@ impl AutoRule {
     /// Whether a plan that was made without a budget is over, so that one for twice the horizon is due.
     fn outlasts_plan(&self, asked: u64) -> bool {
         let is_over = asked >= self.horizon && self.horizon < plan::MAX_HORIZON;
-        let is_polished = self.legs[self.leg].role == Role::Polish;
-        self.budget.is_none() && !self.is_contest && is_polished && is_over
+        let is_last = matches!(self.legs[self.leg].role, Role::Polish | Role::Reals);
+        self.budget.is_none() && !self.is_contest && is_last && is_over
     }
 
     /// Makes the plan from the findings of the survey.
@@ -189,27 +190,21 @@ impl AutoRule {
                 true => Role::Evolution,
                 false => Role::RaceCars,
             };
-            let what = if has_choices {
-                "all coordinates are choices"
-            } else {
-                "some coordinates are discrete"
+            let is_mixed = contest::is_mixed(space);
+            let what = match (has_choices, is_mixed) {
+                (true, _) => "all coordinates are choices",
+                (_, true) => "some coordinates are real, the others are discrete",
+                _ => "all coordinates are discrete",
             };
             let reason = format!("{what}{}", plan::noise(is_noisy));
-            if let Ok(plan) = std::env::var("RC_PLAN") {
-                self.is_full = n <= plan::FULL_MATRIX_MAX_DIMENSION;
-                let legs = plan.split(' ').map(|leg| {
-                    let (role, share) = leg.split_once(':').unwrap();
-                    let role = match role {
-                        "race" => Role::RaceCars,
-                        "cma" => Role::CmaEs,
-                        "reals" => Role::Reals,
-                        "evo" => Role::Evolution,
-                        "gp" => Role::GaussianProcess,
-                        _ => panic!(),
-                    };
-                    Leg::new(role, (share.parse::<f64>().unwrap() * horizon as f64) as u64)
-                });
-                (legs.collect(), reason)
+            if is_mixed && !is_noisy {
+                self.is_full = n <= contest::MAX_DIMENSION || plan::learns_matrix(horizon, n);
+                let middle = match 2 * Part::Ordered.dimension(space) >= n {
+                    true => Role::CmaEs,
+                    false => Role::Evolution,
+                };
+                let reals = space.continuous_count();
+                (contest.mixed(reals, middle, self.budget.is_some()), reason)
             } else {
                 (contest.discrete(role, self.budget.is_some() || is_noisy), reason)
             }
@@ -250,9 +245,13 @@ impl AutoRule {
         let asked = tools.ledger.next_id();
         let Leg { role, until, hands_over } = self.legs[self.leg];
         // RACE-CARS plans with its budget, and a polish with the step, so that they begin anew.
+        // What is held is that of the best point now.
         let goes_on = match role {
             Role::RaceCars | Role::Polish | Role::Reals => None,
-            role => self.place_of(role),
+            role => self.place_of(role).filter(|&place| {
+                let name = team.member(place).name();
+                name != HeldSearch::ORDERED
+            }),
         };
         let place = match goes_on {
             Some(place) => place,
@@ -295,7 +294,8 @@ impl AutoRule {
             .map(|region| region.share);
         // Without a budget, a member that has all of it has none either, nor has the last one in a
         // discrete space, which has no polish.
-        let is_open = self.legs.len() == 1 || (self.leg > 0 && space.can_repeat());
+        let is_mixed = self.legs.iter().any(|leg| leg.role == Role::Reals);
+        let is_open = self.legs.len() == 1 || (self.leg > 0 && space.can_repeat() && !is_mixed);
         let own = (self.budget.is_some() || !is_open || self.is_contest).then_some(evaluations);
         let algorithm = match role {
             Role::RaceCars => Algorithm::race_cars(),
@@ -308,17 +308,15 @@ impl AutoRule {
             }
             Role::CmaEs => {
                 let sigma = match share {
-                    Some(share) if !self.is_contest && !was_active(Role::Polish) => {
+                    Some(share)
+                        if !self.is_contest && !was_active(Role::Polish) && !space.can_repeat() =>
+                    {
                         let [least, most] = SIGMA_AFTER_RACE_CARS;
                         share.clamp(least, most)
                     }
                     _ => INITIAL_SIGMA,
                 };
                 let has_surrogate = self.is_contest && self.contest(tools).has_surrogate();
-                let sigma = match std::env::var("RC_SIGMA") {
-                    Ok(s) => s.parse().unwrap(),
-                    _ => sigma,
-                };
                 let settings = CmaEs::default().sigma(sigma).surrogate(has_surrogate);
                 let algorithm = match self.is_full {
                     true => Algorithm::CmaEs(settings),
@@ -354,7 +352,6 @@ impl AutoRule {
             }
         } else if is_first || is_heat {
             team.tell_early(place)?;
-        } else if role == Role::CmaEs && std::env::var("RC_OWN").is_ok() {
         } else if role != Role::CmaEs || self.is_contest || starts_at_best {
             team.tell_best(place)?;
         }
