@@ -7,7 +7,8 @@ use crate::optimizers::nested::Nested;
 use crate::optimizers::shell::{Evaluated, Proposal, Search, Setup, Tools};
 use crate::optimizers::{Algorithm, Candidate};
 use crate::outcome::Rank;
-use crate::space::{Axis, Space};
+use crate::random::Random;
+use crate::space::{Axis, Interval, Space};
 use serde::{Deserialize, Serialize};
 
 /// The coordinates that are searched.
@@ -70,7 +71,13 @@ pub(crate) struct HeldSearch {
 pub(crate) struct InnerCandidate {
     id: u64,
     key: u64,
+    point: Box<[f64]>,
 }
+
+/// The inner optimizer may propose a point again, as a descent does that has converged. It is moved by up to this
+/// part of each real axis, so that no point is evaluated twice.
+const NUDGE: f64 = 1e-9;
+const MAX_NUDGES: usize = 8;
 
 impl HeldSearch {
     /// The name in saved states and in reports, of a search of the real coordinates.
@@ -108,6 +115,15 @@ impl HeldSearch {
     }
 }
 
+/// Moves the real coordinates a little.
+fn nudge(space: &Space, random: &mut Random, point: &mut [f64]) {
+    for i in Part::Real.indices(space) {
+        let Interval { low, high } = space.axis(i).extent();
+        let step = NUDGE * random.between(-1.0, 1.0) * (high - low);
+        point[i] = (point[i] + step).clamp(low, high);
+    }
+}
+
 impl Search for HeldSearch {
     type Mark = InnerCandidate;
 
@@ -122,11 +138,17 @@ impl Search for HeldSearch {
         let Candidate { id, point: inner, key, .. } = self.inner.optimizer_mut().ask()?;
         let mut point = tools.buffer();
         point.copy_from_slice(&self.held);
-        for (i, x) in self.part.indices(tools.space).zip(inner) {
-            point[i] = x;
+        for (i, x) in self.part.indices(tools.space).zip(&inner) {
+            point[i] = *x;
         }
-        let mark = InnerCandidate { id, key };
-        Some(Proposal { key: tools.space.key(&point), point, mark })
+        let mark = InnerCandidate { id, key, point: inner };
+        let key = tools.unseen(MAX_NUDGES, &mut point, |tools, attempt, point| {
+            if attempt > 0 {
+                nudge(tools.space, tools.random, point);
+            }
+            tools.space.key(point)
+        })?;
+        Some(Proposal { point, key, mark })
     }
 
     fn learn(
@@ -136,8 +158,7 @@ impl Search for HeldSearch {
     ) -> Result<Option<Box<[f64]>>> {
         let Evaluated { sample, asked, .. } = evaluated;
         match asked.map(|asked| asked.mark) {
-            Some(InnerCandidate { id, key }) => {
-                let point = self.part.indices(tools.space).map(|i| sample.point[i]).collect();
+            Some(InnerCandidate { id, key, point }) => {
                 let inner = self.inner.optimizer_mut();
                 let space = inner.space().fingerprint();
                 inner.tell_rank(Candidate { id, space, key, point }, sample.rank)?;
@@ -150,8 +171,10 @@ impl Search for HeldSearch {
         Ok(Some(sample.point))
     }
 
-    fn is_sound(&self, space: &Space, _: &Ledger<InnerCandidate>) -> Result<bool> {
-        Ok(self.part.dimension(space) > 0 && space.check(&self.held).is_ok())
+    fn is_sound(&self, space: &Space, ledger: &Ledger<InnerCandidate>) -> Result<bool> {
+        let inner = self.part.space(space)?;
+        let is_inside = |mark: &InnerCandidate| inner.check(&mark.point).is_ok();
+        Ok(space.check(&self.held).is_ok() && ledger.marks().all(is_inside))
     }
 
     fn restarts(&self) -> u64 {
@@ -186,13 +209,15 @@ mod tests {
         let setup = Setup { space: &space, budget: Some(60), seed: 1 };
         let point = [2.0, 0.5, 0.5, 0.5, 7.0, -1.0];
         let rank = Some(Outcome::from(100.0).rank());
-        let make = |_: &mut _| HeldSearch::new(part, algorithm, setup, &point, rank);
+        let make = |_: &mut Random| HeldSearch::new(part, algorithm, setup, &point, rank);
         Shell::new(HeldSearch::REALS, setup, make).unwrap()
     }
 
     #[test]
     fn the_other_coordinates_are_held() {
-        let mut reals = held(Part::Real, &Algorithm::auto());
+        // A point that is evaluated twice to look for noise would be moved.
+        let auto = "auto(noise=no)".parse().unwrap();
+        let mut reals = held(Part::Real, &auto);
         let mut ordered = held(Part::Ordered, &Algorithm::cma_es());
         let mut integers = Vec::new();
         for _ in 0..60 {
