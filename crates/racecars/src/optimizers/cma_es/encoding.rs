@@ -13,8 +13,7 @@
 //! changes keep it moving (Marty et al., "LB+IC-CMA-ES: two simple modifications of CMA-ES to handle
 //! mixed-integer problems", 2024): its deviation is scaled up, outside of C, to a part of a cell
 //! (`margins`), and selected candidates that have left the cell of the mean count as the middle of their
-//! cell (`center`), so that the mean follows them. The mean stays between the middles of the first and the
-//! last cell.
+//! cell (`center`), so that the mean follows them.
 
 use crate::space::{Axis, Interval, Space};
 
@@ -61,8 +60,7 @@ pub(super) fn encode(space: &Space, point: &[f64], mean: &[f64], v: &mut [f64]) 
 }
 
 /// Confines the mean. A continuous coordinate is moved by whole periods to the period around the box, which
-/// does not change the point. A discrete coordinate is clamped between the middles of the first and the
-/// last cell.
+/// does not change the point. A discrete coordinate is clamped to `range_of_means`.
 ///
 /// A mean beyond a mirror is left there. Clamping it at the mirror makes the search much slower if the
 /// optimum is on a bound, since the path would record steps that the mean did not make.
@@ -78,7 +76,7 @@ pub(super) fn confine(space: &Space, mean: &mut [f64]) {
                 }
             }
             _ => {
-                let (low, high) = (middle(axis, 0.0), middle(axis, axis.extent().high));
+                let Interval { low, high } = range_of_means(axis);
                 mean[range].iter_mut().for_each(|v| *v = v.clamp(low, high));
             }
         }
@@ -125,6 +123,7 @@ pub(super) fn center(
         if axis.count().is_none_or(|count| count == 1) {
             continue;
         }
+        let Interval { low, high } = range_of_means(axis);
         for i in range {
             let (mean, unit) = (mean[i], unit(i));
             let home = axis.at(mean);
@@ -134,8 +133,7 @@ pub(super) fn center(
             let mut ways = [0.0; 2];
             for &column in selected {
                 let y = &mut steps[column * n + i];
-                // Beyond the bounds it is the same cell.
-                let v = (mean + unit * *y).clamp(0.0, 1.0);
+                let v = (mean + unit * *y).clamp(low, high);
                 let index = axis.at(v);
                 let moved = if index == home { v } else { middle(axis, index) };
                 added += moved - v;
@@ -190,6 +188,15 @@ fn unbend(x: f64) -> f64 {
     } else {
         x
     }
+}
+
+/// The range of the mean on a discrete axis: it ends halfway between the middles of the first and last cells and the
+/// ends of the axis. Selected candidates beyond it count as its ends, so that the path of the step size has no
+/// steps that the mean does not make; with the middles as ends, such steps would be so short that the step size
+/// falls too early.
+fn range_of_means(axis: Axis) -> Interval {
+    let [first, last] = [0.0, axis.extent().high].map(|index| middle(axis, index));
+    Interval { low: 0.5 * first, high: 0.5 * (1.0 + last) }
 }
 
 /// The cell of an index: the positions [`Axis::at`] which it is.
