@@ -5,13 +5,15 @@ budget, and each column is a run of its own. The others are anytime methods: one
 largest budget has all columns. Local methods are restarted from random points until the budget is
 used; the first start is the centre. Instances 1 to 5 are for choosing (`--half choose`), 11 to 15
 for reporting (`--half report`): they have other optima and rotations. Slow peers have fewer
-instances and a time limit, which the table says.
+instances and a time limit, which the table says. `--suite bbob-mixint` is the same with four fifths
+of the coordinates integers, from random starts.
 
 Finished runs are saved in target/bbob/runs.csv, by the version of the method: only what has changed
 runs again. `./scripts/bbob` installs the requirements and calls this.
 
     ./scripts/bbob --methods auto,cma-es --dims 5,20 --budgets 10,30,100,300
     ./scripts/bbob --half report --methods auto,peers
+    ./scripts/bbob --suite bbob-mixint --methods auto,cma-es,pycma --budgets 30,100,300,1000
     ./scripts/bbob --quick
 """
 
@@ -25,7 +27,7 @@ from pathlib import Path
 
 from peers.bbob import report
 from peers.bbob.columns import Column, Results
-from peers.coco.suites import FUNCTIONS, Problem
+from peers.coco.suites import FUNCTIONS, SUITES, Problem
 from peers.coco.trials import Job, Trial
 from peers.field.optimizers import PEERS
 from peers.field.run import Peer
@@ -70,6 +72,7 @@ def arguments() -> argparse.Namespace:
         help="ours, by any name of racecars.METHODS, with settings as in `cma-es:sigma=0.1`; "
         f"{', '.join(THEIRS)}; `peers` for all of these (default: %(default)s)",
     )
+    parser.add_argument("--suite", choices=SUITES, default="bbob", help="default: %(default)s")
     parser.add_argument("--dims", metavar="N,..", default="5,20,40", help="default: %(default)s")
     parser.add_argument("--budgets", metavar="B,..", help="evaluations per coordinate")
     parser.add_argument("--functions", metavar="F,..", default=f"1-{FUNCTIONS}", help="as 1-5,8")
@@ -130,11 +133,11 @@ def jobs_of(options: argparse.Namespace, chosen: list[str], places: list[Column]
             of_method = instances[: instance_count(peer, options.slow_instances)]
             jobs += [
                 Job(
-                    Problem("bbob", function, dim, instance),
+                    Problem(options.suite, function, dim, instance),
                     method,
                     budget * dim,
                     options.seconds,
-                    is_central=True,
+                    is_central=options.suite == "bbob",
                     may_be_longer=is_anytime,
                 )
                 for budget in (budgets[-1:] if is_anytime else budgets)

@@ -20,6 +20,7 @@ use super::zo_adam::{ZoAdam, ZoAdamSearch};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::portfolio::PortfolioSearch;
 use crate::portfolio::auto::{Auto, AutoRule};
+use crate::portfolio::held::HeldSearch;
 use crate::portfolio::polish::PolishSearch;
 use crate::portfolio::relay::{Relay, RelayRule};
 use crate::random::Random;
@@ -187,8 +188,13 @@ macro_rules! registry {
                         Ok(Box::new(Shell::<$search>::restore($name, space, state, depth)?))
                     }
                 )*
-                // A member of portfolios that is not an algorithm of its own.
-                PolishSearch::NAME if depth > 0 && space.is_continuous() && !space.has_rules() => {
+                // Members of portfolios that are not algorithms of their own.
+                HeldSearch::REALS | HeldSearch::ORDERED if depth > 0 && !space.has_rules() => {
+                    let names = [HeldSearch::REALS, HeldSearch::ORDERED];
+                    let name = names[usize::from(name == HeldSearch::ORDERED)];
+                    Ok(Box::new(Shell::<HeldSearch>::restore(name, space, state, depth)?))
+                }
+                PolishSearch::NAME if depth > 0 && space.is_real_box() => {
                     let polish =
                         Shell::<PolishSearch>::restore(PolishSearch::NAME, space, state, depth)?;
                     Ok(Box::new(polish))

@@ -15,7 +15,7 @@ const VERSION: u16 = 7;
 /// Magic, version, checksum.
 const HEADER_BYTES: usize = 8 + 2 + 4;
 /// The maximum depth of nested optimizers. Without a limit, a damaged save could recurse without end.
-pub(super) const MAX_NESTING: usize = 4;
+pub(super) const MAX_NESTING: usize = 6;
 
 #[derive(Serialize, Deserialize)]
 struct Preamble {

@@ -6,6 +6,7 @@
 //! a point. If the objective is noisy, a better value alone does not make a point the best: see `referee`.
 
 pub mod auto;
+pub(crate) mod held;
 pub(crate) mod polish;
 mod referee;
 pub mod relay;

@@ -9,11 +9,11 @@
 //! - *ordered, and booleans* (as two ordered levels): the index in `0..=last` of the cell that contains
 //!   v. Each cell has length 1 / count; on a log scale, cells of larger integers are shorter.
 //!
-//! A discrete coordinate would stop changing once its deviation is small compared with a cell. CMA-ES with
-//! margin (Hamano et al. 2022) keeps the probability of leaving the cell above alpha = 1 / (n lambda).
-//! This is a simplified form: the deviation of a discrete coordinate is scaled up, outside of C, such
-//! that samples around a mean in the middle of its cell leave the cell with probability alpha. The mean
-//! stays between the middles of the first and the last cell.
+//! A discrete coordinate would stop changing once its deviation is small compared with a cell. Two
+//! changes keep it moving (Marty et al., "LB+IC-CMA-ES: two simple modifications of CMA-ES to handle
+//! mixed-integer problems", 2024): its deviation is scaled up, outside of C, to a part of a cell
+//! (`margins`), and selected candidates that have left the cell of the mean count as the middle of their
+//! cell (`center`), so that the mean follows them.
 
 use crate::space::{Axis, Interval, Space};
 
@@ -60,8 +60,7 @@ pub(super) fn encode(space: &Space, point: &[f64], mean: &[f64], v: &mut [f64]) 
 }
 
 /// Confines the mean. A continuous coordinate is moved by whole periods to the period around the box, which
-/// does not change the point. A discrete coordinate is clamped between the middles of the first and the
-/// last cell.
+/// does not change the point. A discrete coordinate is clamped to `range_of_means`.
 ///
 /// A mean beyond a mirror is left there. Clamping it at the mirror makes the search much slower if the
 /// optimum is on a bound, since the path would record steps that the mean did not make.
@@ -77,7 +76,7 @@ pub(super) fn confine(space: &Space, mean: &mut [f64]) {
                 }
             }
             _ => {
-                let (low, high) = (middle(axis, 0.0), middle(axis, axis.extent().high));
+                let Interval { low, high } = range_of_means(axis);
                 mean[range].iter_mut().for_each(|v| *v = v.clamp(low, high));
             }
         }
@@ -85,25 +84,78 @@ pub(super) fn confine(space: &Space, mean: &mut [f64]) {
 }
 
 /// Writes to `scale` the factor of each coordinate's deviation: 1 for continuous coordinates, and if
-/// `deviation(index)` is large enough. `alpha` is the probability of leaving a cell from its middle.
+/// `deviation(index)` is at least `least` times the length of the cell of the mean.
 pub(super) fn margins(
     space: &Space,
     mean: &[f64],
     deviation: impl Fn(usize) -> f64,
-    alpha: f64,
+    least: f64,
     scale: &mut [f64],
 ) {
-    let quantile = upper_quantile(0.5 * alpha);
     for (range, axis) in space.axes() {
         for i in range {
             scale[i] = match axis.count() {
                 None | Some(1) => 1.0,
                 Some(_) => {
                     let Interval { low, high } = cell(axis, axis.at(mean[i]));
-                    let least = 0.5 * (high - low) / quantile;
+                    let least = least * (high - low);
                     (least / deviation(i).max(f64::MIN_POSITIVE)).clamp(1.0, f64::MAX)
                 }
             };
+        }
+    }
+}
+
+/// Moves discrete coordinates of selected candidates that have left the cell of the mean to the middle of
+/// their cell. What this adds to the sum over the candidates is taken back, as far as possible, by moving
+/// those that are in the cell of the mean towards its middle, so that the mean does not drift. The points of
+/// the candidates stay as they are. `unit(index)` is the length of a step of 1; `steps` has n numbers per
+/// candidate.
+pub(super) fn center(
+    space: &Space,
+    mean: &[f64],
+    unit: impl Fn(usize) -> f64,
+    selected: &[usize],
+    steps: &mut [f64],
+) {
+    let n = mean.len();
+    for (range, axis) in space.axes() {
+        if axis.count().is_none_or(|count| count == 1) {
+            continue;
+        }
+        let Interval { low, high } = range_of_means(axis);
+        for i in range {
+            let (mean, unit) = (mean[i], unit(i));
+            let home = axis.at(mean);
+            let home_middle = middle(axis, home);
+            let mut added = 0.0;
+            // The sums of the ways to the middle, downwards and upwards.
+            let mut ways = [0.0; 2];
+            for &column in selected {
+                let y = &mut steps[column * n + i];
+                let v = (mean + unit * *y).clamp(low, high);
+                let index = axis.at(v);
+                let moved = if index == home { v } else { middle(axis, index) };
+                added += moved - v;
+                if index == home {
+                    let way = home_middle - v;
+                    ways[usize::from(way > 0.0)] += way;
+                }
+                *y = (moved - mean) / unit;
+            }
+            let way = ways[usize::from(added < 0.0)];
+            if added == 0.0 || way == 0.0 {
+                continue;
+            }
+            let share = (-added / way).min(1.0);
+            for &column in selected {
+                let y = &mut steps[column * n + i];
+                let v = mean + unit * *y;
+                let way = home_middle - v;
+                if axis.at(v) == home && way * added < 0.0 {
+                    *y = (v + share * way - mean) / unit;
+                }
+            }
         }
     }
 }
@@ -138,6 +190,15 @@ fn unbend(x: f64) -> f64 {
     }
 }
 
+/// The range of the mean on a discrete axis: it ends halfway between the middles of the first and last cells and the
+/// ends of the axis. Selected candidates beyond it count as its ends, so that the path of the step size has no
+/// steps that the mean does not make; with the middles as ends, such steps would be so short that the step size
+/// falls too early.
+fn range_of_means(axis: Axis) -> Interval {
+    let [first, last] = [0.0, axis.extent().high].map(|index| middle(axis, index));
+    Interval { low: 0.5 * first, high: 0.5 * (1.0 + last) }
+}
+
 /// The cell of an index: the positions [`Axis::at`] which it is.
 fn cell(axis: Axis, index: f64) -> Interval {
     let last = axis.extent().high;
@@ -155,14 +216,6 @@ fn cell(axis: Axis, index: f64) -> Interval {
 fn middle(axis: Axis, index: f64) -> f64 {
     let Interval { low, high } = cell(axis, index);
     0.5 * (low + high)
-}
-
-/// The upper quantile of the standard normal distribution for a probability `p` up to 1/2 (Abramowitz and
-/// Stegun 26.2.23, with an error below 4.5e-4).
-fn upper_quantile(p: f64) -> f64 {
-    let t = (-2.0 * p.clamp(1e-300, 0.49).ln()).sqrt();
-    let above = 2.515517 + t * (0.802853 + t * 0.010328);
-    t - above / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)))
 }
 
 #[cfg(test)]
@@ -242,29 +295,32 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_in_the_middle_of_its_cell_leaves_it_with_probability_alpha() {
+    fn the_deviation_of_a_discrete_coordinate_is_at_least_a_part_of_its_cell() {
         let space = Space::builder().integer("i", 0, 9).boolean("b").build().unwrap();
         let (mean, mut scale) = ([0.45, 0.25], [0.0; 2]);
-        let deviation = 1e-6;
-        margins(&space, &mean, |_| deviation, 0.1, &mut scale);
-        let mut random = Random::new(3);
-        let (mut left, mut point) = ([0; 2], [0.0; 2]);
-        for _ in 0..20_000 {
-            let z = [random.normal(), random.normal()];
-            decode(&space, |i| mean[i] + deviation * scale[i] * z[i], &mut point);
-            left[0] += u32::from(point[0] != 4.0);
-            left[1] += u32::from(point[1] != 0.0);
-        }
-        // The boolean can only leave to one side.
-        assert!((1800..2200).contains(&left[0]) && (900..1100).contains(&left[1]), "{left:?}");
-        margins(&space, &mean, |_| 0.5, 0.1, &mut scale);
+        margins(&space, &mean, |_| 1e-6, 0.2, &mut scale);
+        assert!((scale[0] * 1e-6 - 0.02).abs() < 1e-9 && (scale[1] * 1e-6 - 0.1).abs() < 1e-9);
+        margins(&space, &mean, |_| 0.5, 0.2, &mut scale);
         assert_eq!(scale, [1.0, 1.0]);
     }
 
     #[test]
-    fn quantiles_are_those_of_the_normal_distribution() {
-        for (p, z) in [(0.4, 0.253_35), (0.025, 1.959_96), (1e-3, 3.090_23), (1e-6, 4.753_42)] {
-            assert!((upper_quantile(p) - z).abs() < 1e-3, "{p}");
-        }
+    fn candidates_that_left_the_cell_of_the_mean_count_as_the_middle_of_theirs() {
+        let space = Space::builder().integer("i", 0, 9).real("x", 0.0, 1.0).build().unwrap();
+        let mean = [0.45, 0.5];
+        // The cells are of length 0.1: one candidate is just above 0.5, one is not selected.
+        let mut steps = [0.51, 0.9, 0.41, 0.9, 0.48, 0.9, 0.99, 0.9].map(|v: f64| v - 0.45);
+        let before = steps;
+        center(&space, &mean, |_| 1.0, &[0, 1, 2], &mut steps);
+        let position = |column: usize| 0.45 + steps[2 * column];
+        assert!((position(0) - 0.55).abs() < 1e-12);
+        // It has gained 0.04, and the one above the middle has only 0.03 to give.
+        assert!((position(2) - 0.45).abs() < 1e-12 && (position(1) - 0.41).abs() < 1e-12);
+        assert!((0..4).all(|column| steps[2 * column + 1] == before[2 * column + 1]));
+        assert_eq!(steps[6], before[6]);
+        // Enough room: the sum stays as it was.
+        let mut steps = [0.53, 0.0, 0.49, 0.0].map(|v: f64| v - 0.45);
+        center(&space, &mean, |_| 1.0, &[0, 1], &mut steps);
+        assert!((steps[0] + steps[2] - (0.08 + 0.04)).abs() < 1e-12, "{steps:?}");
     }
 }

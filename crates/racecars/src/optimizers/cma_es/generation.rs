@@ -75,6 +75,11 @@ impl Generation {
         &self.steps[index * n..(index + 1) * n]
     }
 
+    /// All steps, n numbers per column.
+    pub(super) fn steps_mut(&mut self) -> &mut [f64] {
+        &mut self.steps
+    }
+
     /// The next column to ask, if one is ready.
     pub(super) fn take_ready(&mut self) -> Option<usize> {
         let is_ready = |column: &Column| column.status == ColumnStatus::Ready;

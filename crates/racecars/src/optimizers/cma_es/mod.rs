@@ -65,6 +65,9 @@ const MAX_GENERATION_FACTOR: usize = 4;
 /// (A departure: the tutorial has no bounds.) A larger initial deviation is kept.
 const MAX_DEVIATION: f64 = 0.3;
 
+/// The least deviation of a discrete coordinate, as a part of a cell; less if n is large (see `encoding`).
+const MIN_DISCRETE_DEVIATION: f64 = 0.2;
+
 /// From this dimension on, an update of the full covariance matrix may take milliseconds.
 const HEAVY_DIMENSION: usize = 30;
 
@@ -143,9 +146,9 @@ impl CmaEsSearch {
         let Scratch { parameters, scale, .. } = &mut self.scratch;
         if !scale.is_empty() {
             let distribution = &self.distribution;
-            let alpha = 1.0 / (scale.len() * parameters.lambda) as f64;
+            let least = (parameters.mu_eff / scale.len() as f64).min(MIN_DISCRETE_DEVIATION);
             let deviation = |i| distribution.deviation(i);
-            encoding::margins(space, &distribution.mean, deviation, alpha, scale);
+            encoding::margins(space, &distribution.mean, deviation, least, scale);
         }
     }
 
@@ -317,6 +320,12 @@ impl CmaEsSearch {
             values.push_failed()
         } else {
             let n = distribution.mean.len();
+            if !scale.is_empty() {
+                let Distribution { mean, sigma, .. } = &*distribution;
+                let selected = &order[..parameters.mu.min(order.len())];
+                let unit = |i: usize| sigma * scale[i];
+                encoding::center(tools.space, mean, unit, selected, generation.steps_mut());
+            }
             let steps = order.iter().map(|&column| Step {
                 y: generation.step(column, n),
                 length: generation.column(column).length,

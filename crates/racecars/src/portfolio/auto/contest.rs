@@ -62,6 +62,13 @@ const NOISY_MODEL_MAX_BUDGET: u64 = 300;
 /// less, and without a budget up to this many evaluations.
 const DISCRETE_MODEL_MAX_BUDGET: u64 = 300;
 
+/// In a mixed space, the percentages of the budget after which RACE-CARS and CMA-ES end. The rest is for the real
+/// coordinates. The second numbers are for spaces in which at least three quarters of the coordinates are real.
+const MIXED_PERCENT: [[u64; 2]; 2] = [[33, 85], [20, 40]];
+/// The same of RACE-CARS with less than this budget per coordinate, which is too small for CMA-ES.
+const SMALL_MIXED_PERCENT: [u64; 2] = [60, 20];
+const MIXED_CMA_ES_PER_COORDINATE: u64 = 60;
+
 /// Ordered coordinates with more values than this are no choices: RACE-CARS, which narrows ranges, is better.
 const CHOICES_MAX_VALUES: f64 = 6.0;
 
@@ -72,6 +79,11 @@ pub(super) fn is_of_choices(space: &Space) -> bool {
         Axis::Ordered { last, .. } => last < CHOICES_MAX_VALUES,
         Axis::Continuous { .. } => false,
     })
+}
+
+/// Whether some coordinates are real and others are not.
+pub(super) fn is_mixed(space: &Space) -> bool {
+    (1..space.dimension()).contains(&space.continuous_count())
 }
 
 /// The budget, and what it allows.
@@ -122,6 +134,29 @@ impl Contest {
                 Leg::new(large, horizon.max(2 * model)),
             ],
         }
+    }
+
+    /// The legs in a mixed space with this many real coordinates. `middle` is the member between RACE-CARS and the
+    /// search of these.
+    pub(super) fn mixed(self, reals: usize, middle: Role, has_budget: bool) -> Vec<Leg> {
+        let Contest { horizon, n, .. } = self;
+        let (has_model, model) = (n as usize <= MAX_DIMENSION, DISCRETE_MODEL_MAX_BUDGET);
+        if has_budget && has_model && horizon <= model {
+            return vec![Leg::new(Role::GaussianProcess, horizon)];
+        }
+        let until = |percent: u64| (horizon as f64 * percent as f64 / 100.0) as u64;
+        let kind = usize::from(4 * reals as u64 >= 3 * n);
+        let [descent, end] = MIXED_PERCENT[kind];
+        let mut legs = match horizon >= MIXED_CMA_ES_PER_COORDINATE.saturating_mul(n) {
+            true => vec![Leg::new(Role::RaceCars, until(descent)), Leg::new(middle, until(end))],
+            false => vec![Leg::new(Role::RaceCars, until(SMALL_MIXED_PERCENT[kind]))],
+        };
+        legs.push(Leg::new(Role::Reals, horizon));
+        // The run may end at any time.
+        if has_model && !has_budget && model < legs[0].until {
+            legs.insert(0, Leg::new(Role::GaussianProcess, model));
+        }
+        legs
     }
 
     /// Whether members compete.

@@ -9,12 +9,14 @@
 //! best point (`polish`).
 //!
 //! In spaces with discrete coordinates, a Gaussian process gets a small budget. A larger one goes to evolution if
-//! all coordinates are choices among a few values, else to RACE-CARS.
+//! all coordinates are choices among a few values. If some coordinates are real, RACE-CARS and CMA-ES are followed by
+//! `auto` on these, while the others are held (`held`); otherwise RACE-CARS has the budget.
 
 mod contest;
 mod plan;
 mod survey;
 
+use super::held::{HeldSearch, Part};
 use super::polish::PolishSearch;
 use super::referee::Referee;
 use super::{Origin, PortfolioSearch, Rule, Team};
@@ -209,8 +211,8 @@ impl AutoRule {
     /// Whether a plan that was made without a budget is over, so that one for twice the horizon is due.
     fn outlasts_plan(&self, asked: u64) -> bool {
         let is_over = asked >= self.horizon && self.horizon < plan::MAX_HORIZON;
-        let is_polished = self.legs[self.leg].role == Role::Polish;
-        self.budget.is_none() && !self.is_contest && is_polished && is_over
+        let is_last = matches!(self.legs[self.leg].role, Role::Polish | Role::Reals);
+        self.budget.is_none() && !self.is_contest && is_last && is_over
     }
 
     /// Makes the plan from the findings of the survey.
@@ -247,13 +249,25 @@ impl AutoRule {
                 false if space.is_continuous() && n <= contest::MAX_DIMENSION => Role::LShade,
                 false => Role::RaceCars,
             };
-            let what = match (has_choices, space.has_rules()) {
-                (true, _) => "all coordinates are choices",
-                (_, true) => "the space has conditions or constraints",
-                _ => "some coordinates are discrete",
+            let is_mixed = contest::is_mixed(space) && !space.has_rules();
+            let what = match (has_choices, is_mixed, space.has_rules()) {
+                (true, ..) => "all coordinates are choices",
+                (_, true, _) => "some coordinates are real, the others are discrete",
+                (_, _, true) => "the space has conditions or constraints",
+                _ => "all coordinates are discrete",
             };
             let reason = format!("{what}{}", plan::noise(is_noisy));
-            (contest.discrete(role, self.budget.is_some() || is_noisy), reason)
+            if is_mixed && !is_noisy {
+                self.is_full = n <= contest::MAX_DIMENSION || plan::learns_matrix(horizon, n);
+                let middle = match 2 * Part::Ordered.dimension(space) >= n {
+                    true => Role::CmaEs,
+                    false => Role::Evolution,
+                };
+                let reals = space.continuous_count();
+                (contest.mixed(reals, middle, self.budget.is_some()), reason)
+            } else {
+                (contest.discrete(role, self.budget.is_some() || is_noisy), reason)
+            }
         } else if is_noisy || !contest.is_open() {
             let plan = plan::plan(shape, is_noisy, horizon, n);
             if plan.is_full && !was_full {
@@ -297,9 +311,13 @@ impl AutoRule {
         let asked = tools.ledger.next_id();
         let Leg { role, until, hands_over } = self.legs[self.leg];
         // RACE-CARS plans with its budget, and a polish with the step, so that they begin anew.
+        // What is held is that of the best point now.
         let goes_on = match role {
-            Role::RaceCars | Role::Polish => None,
-            role => self.place_of(role),
+            Role::RaceCars | Role::Polish | Role::Reals => None,
+            role => self.place_of(role).filter(|&place| {
+                let name = team.member(place).name();
+                name != HeldSearch::ORDERED
+            }),
         };
         let place = match goes_on {
             Some(place) => place,
@@ -342,7 +360,8 @@ impl AutoRule {
             .map(|region| region.share);
         // Without a budget, a member that has all of it has none either, nor has the last one in a
         // discrete space, which has no polish.
-        let is_open = self.legs.len() == 1 || (self.leg > 0 && !space.is_real_box());
+        let is_mixed = self.legs.iter().any(|leg| leg.role == Role::Reals);
+        let is_open = self.legs.len() == 1 || (self.leg > 0 && !space.is_real_box() && !is_mixed);
         let own = (self.budget.is_some() || !is_open || self.is_contest).then_some(evaluations);
         let algorithm = match role {
             Role::RaceCars => Algorithm::race_cars(),
@@ -356,7 +375,9 @@ impl AutoRule {
             }
             Role::CmaEs => {
                 let sigma = match share {
-                    Some(share) if !self.is_contest && !was_active(Role::Polish) => {
+                    Some(share)
+                        if !self.is_contest && !was_active(Role::Polish) && space.is_real_box() =>
+                    {
                         let [least, most] = SIGMA_AFTER_RACE_CARS;
                         share.clamp(least, most)
                     }
@@ -364,10 +385,18 @@ impl AutoRule {
                 };
                 let has_surrogate = self.is_contest && self.contest(tools).has_surrogate();
                 let settings = CmaEs::default().sigma(sigma).surrogate(has_surrogate);
-                match self.is_full {
+                let algorithm = match self.is_full {
                     true => Algorithm::CmaEs(settings),
                     false => Algorithm::SepCmaEs(settings),
+                };
+                if algorithm.takes(space).is_err() {
+                    return self.add_held(Part::Ordered, &algorithm, own, team, tools);
                 }
+                algorithm
+            }
+            Role::Reals => {
+                let algorithm = Algorithm::Auto(Auto::default().noise(Noise::No));
+                return self.add_held(Part::Real, &algorithm, own, team, tools);
             }
             Role::Polish => {
                 let [least, most] = POLISH_STEP_AFTER_RACE_CARS;
@@ -394,6 +423,30 @@ impl AutoRule {
             team.tell_best(place)?;
         }
         Ok(place)
+    }
+
+    /// Adds a member that searches some coordinates, while the others are held at the best point, or at the
+    /// centre if there is none.
+    fn add_held(
+        &self,
+        part: Part,
+        algorithm: &Algorithm,
+        budget: Option<u64>,
+        team: &mut Team,
+        tools: &mut Tools<'_, Origin>,
+    ) -> Result<usize> {
+        let space = tools.space;
+        let best = team.best.sample();
+        let centre = || (0..space.dimension()).map(|i| space.axis(i).at(0.5)).collect();
+        let held: Vec<f64> = best.map_or_else(centre, |best| best.point.to_vec());
+        let rank = best.map(|best| best.rank);
+        let setup = Setup { space, budget, seed: tools.random.bits() };
+        let name = match part {
+            Part::Real => HeldSearch::REALS,
+            Part::Ordered => HeldSearch::ORDERED,
+        };
+        let make = |_: &mut Random| HeldSearch::new(part, algorithm, setup, &held, rank);
+        Ok(team.add(Box::new(Shell::new(name, setup, make)?), false, tools))
     }
 
     /// Notes improvements. Returns why the current leg is over, if it is.
@@ -566,15 +619,11 @@ impl Rule for AutoRule {
     fn is_sound(&self, team: &Team, space: &Space) -> bool {
         let n = space.dimension();
         let is_member = |&(_, place): &(Role, usize)| place < team.members.len();
-        let takes_discrete = |role: Role| {
-            matches!(
-                role,
-                Role::RaceCars
-                    | Role::GaussianProcess
-                    | Role::Evolution
-                    | Role::LocalSearch
-                    | Role::LShade
-            )
+        let takes_discrete = |role: Role| match role {
+            Role::RaceCars | Role::GaussianProcess | Role::Evolution => true,
+            Role::LocalSearch | Role::LShade => true,
+            Role::CmaEs | Role::Reals => space.continuous_count() > 0 && !space.has_rules(),
+            _ => false,
         };
         self.survey.as_ref().is_none_or(Survey::is_sound)
             && self.leg < self.legs.len().max(1)

@@ -22,6 +22,8 @@ pub(super) enum Role {
     GaussianProcess,
     Evolution,
     LocalSearch,
+    /// `auto` on the real coordinates of a mixed space, while the others are held.
+    Reals,
 }
 
 /// A part of the run.
