@@ -136,7 +136,9 @@ def space_of(given: Any, integrality: Any = None, where: Any = None) -> Space:
         _warn_of_integers(given)
         conditional = {name: part for name, part in given.items() if isinstance(part, When)}
         conditions = [(name, part.condition) for name, part in conditional.items()]
-        plain = {name: getattr(conditional.get(name), "given", part) for name, part in given.items()}
+        plain = {
+            name: getattr(conditional.get(name), "given", part) for name, part in given.items()
+        }
         entries = [_entry(name, part) for name, part in plain.items()]
         return Space(entries, True, conditions, constraints)
     return _from_bounds(given, integrality, constraints)
@@ -147,8 +149,8 @@ def _constraints(where: Any) -> list[str]:
     for text in texts:
         if not isinstance(text, str):
             raise TypeError(
-                f"where: {_short(text)} is not a text such as 'a < b'; functions of the point go to "
-                "`constraints`"
+                f"where: {_short(text)} is not a text such as 'a < b'; functions of the point go "
+                "to `constraints`"
             )
     return texts
 
@@ -281,7 +283,8 @@ def _entry(name: object, given: Any) -> tuple[Any, ...]:
         return _choices(name, Choice(list(given)))
     raise ValueError(
         f"coordinate `{name}`: {_short(given)} is not a pair (low, high), (low, high, 'log'), a "
-        "range, a list of choices, bool, Real, Integer, Choice, Permutation, Subset, Simplex or when"
+        "range, a list of choices, bool, Real, Integer, Choice, Permutation, Subset, Simplex or "
+        "when"
     )
 
 

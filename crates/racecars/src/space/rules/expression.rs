@@ -34,16 +34,16 @@ impl Relation {
 
     /// 0 if the relation holds, and otherwise a positive number that grows with the distance.
     fn violation(self, left: f64, right: f64) -> f64 {
-        // Sums of decimal fractions are equal up to rounding.
-        let is_equal = (left - right).abs() <= 1e-12 * left.abs().max(right.abs());
         let distance = (left - right).abs().max(f64::MIN_POSITIVE);
+        // Sums of decimal fractions are equal up to rounding.
+        let is_equal = distance <= (1e-12 * left.abs().max(right.abs())).max(f64::MIN_POSITIVE);
         let holds = match self {
-            Relation::Less => left < right && !is_equal,
-            Relation::LessOrEqual => left <= right || is_equal,
-            Relation::Greater => left > right && !is_equal,
-            Relation::GreaterOrEqual => left >= right || is_equal,
+            Relation::Less => left < right,
+            Relation::LessOrEqual => left <= right,
+            Relation::Greater => left > right,
+            Relation::GreaterOrEqual => left >= right,
             Relation::Equal => is_equal,
-            Relation::NotEqual => left != right && !is_equal,
+            Relation::NotEqual => !is_equal,
         };
         match holds {
             true => 0.0,
