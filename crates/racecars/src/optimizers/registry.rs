@@ -550,7 +550,8 @@ mod tests {
         let space = Space::builder().real("x", 0.0, 1.0).integers("layer", 2, 0, 3);
         let space = space.categorical("c", ["a", "b", "c"]).build().unwrap();
         let error = |algorithm: Algorithm| algorithm.takes(&space).unwrap_err().to_string();
-        let takers = "auto, race-cars, sracos, racos, de, de-rand, l-shade, evolution, gp, relay, quasi-random, random \
+        let takers = "auto, race-cars, sracos, racos, de, de-rand, l-shade, evolution, local-search, gp, relay, \
+                      quasi-random, random \
                       take this space";
         assert_eq!(
             error(Algorithm::zo_adam()),
