@@ -305,13 +305,16 @@ fn a_save_with_a_huge_number_is_refused_or_works() {
     }
 }
 
-/// Numbers of a state are 8 bytes each; every 8 bytes are replaced, so all of them are.
+/// Numbers of a state are 8 bytes each. Every 8 bytes are replaced where more cases are asked for, and otherwise
+/// at some hundred places of each save.
 #[test]
 fn a_save_with_a_number_that_is_not_finite_or_extreme_is_refused_or_works() {
+    const PLACES: usize = 300;
     const EXTREMES: [f64; 7] =
         [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN, 0.0, 5e-324];
     for save in saves().into_iter().skip(2).step_by(sampled(7)) {
-        for place in HEADER_BYTES..save.len() - 7 {
+        let step = sampled(save.len() / PLACES + 1);
+        for place in (HEADER_BYTES..save.len() - 7).step_by(step) {
             for number in EXTREMES {
                 let mut damaged = save.clone();
                 damaged[place..place + 8].copy_from_slice(&number.to_le_bytes());

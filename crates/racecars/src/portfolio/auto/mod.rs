@@ -639,7 +639,7 @@ impl Rule for AutoRule {
             && team.has_active_member() != self.legs.is_empty()
             && !(self.is_contest && (n > contest::MAX_DIMENSION || !space.is_real_box()))
             && !(self.is_full && n > plan::FULL_MATRIX_MAX_DIMENSION)
-            && !(!space.is_real_box() && self.legs.iter().any(|leg| !takes_discrete(leg.role)))
+            && (space.is_real_box() || self.legs.iter().all(|leg| takes_discrete(leg.role)))
     }
 }
 

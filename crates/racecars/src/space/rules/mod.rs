@@ -374,7 +374,7 @@ impl Rules {
     fn find_examples(&mut self, entries: &[Entry]) -> Result<()> {
         /// Numbers drawn at most to estimate the shares.
         const MAX_NUMBERS: usize = 4_000_000;
-        const MAX_POINTS: usize = 2000;
+        const MAX_POINTS: usize = 500;
         let (n, count) = (self.default.len(), self.constraints.len());
         let mut random = Random::new(1);
         let mut point = vec![0.0; n];
