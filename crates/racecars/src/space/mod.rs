@@ -577,9 +577,7 @@ impl Space {
             let entry = self.entry(name)?;
             let slots = &mut point[entry.range()];
             ensure!(slots[0].is_nan(), point, "coordinate `{name}` is given twice");
-            entry
-                .encode(&values, slots)
-                .map_err(|what| Error::point(format!("coordinate {what}")))?;
+            entry.encode(&values, slots)?;
         }
         self.complete(point)
     }
