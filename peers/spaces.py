@@ -1,0 +1,226 @@
+"""Spaces with conditions, constraints, orders and selections: ours beside Optuna and random search.
+
+    ./scripts/venv bench && ./scripts/wheel --into .venv-bench
+    .venv-bench/bin/python -m peers.spaces [--seeds 5] [--quick] [--json]
+
+prints docs/spaces.md's table: the mean final value, by problem. Each seed is another instance, with
+its optimum or its cities at random places. Optuna says conditions by its define-by-run code, known
+constraints by `constraints_func` (a point that breaks one costs a trial there, and its value does
+not count), and orders and selections by random keys, which are sorted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import racecars
+from peers.field.report import markdown
+from peers.processes import Progress
+from racecars import Permutation, Subset, when
+
+Params = dict[str, Any]
+
+
+@dataclass
+class Problem:
+    """A problem: our space, what Optuna's trial suggests, and the objective."""
+
+    name: str
+    budget: int
+    space: Params
+    suggest: Callable[[Any], Params]
+    objective: Callable[[Params], float]
+    where: tuple[str, ...] = ()
+    violation: Callable[[Params], float] | None = None
+
+
+def tree(seed: int) -> Problem:
+    """Three levels of conditions: a model, its variant, and the settings of that variant."""
+    random = np.random.default_rng(seed)
+    names = [f"{m}{v}" for m in "abc" for v in "xyz"]
+    worth = dict(zip(names, random.permutation(9) / 9.0))
+    centre = {name: random.uniform(0.1, 0.9, 2) for name in names}
+    space: Params = {"model": ["a", "b", "c"]}
+    for m in "abc":
+        space[f"variant_{m}"] = when(f"model = {m}", ["x", "y", "z"])
+        for v in "xyz":
+            for i in range(2):
+                space[f"p_{m}{v}{i}"] = when(f"variant_{m} = {v}", (0.0, 1.0))
+
+    def suggest(trial: Any) -> Params:
+        m = trial.suggest_categorical("model", ["a", "b", "c"])
+        v = trial.suggest_categorical(f"variant_{m}", ["x", "y", "z"])
+        found = {"model": m, f"variant_{m}": v}
+        names = [f"p_{m}{v}{i}" for i in range(2)]
+        return {**found, **{name: trial.suggest_float(name, 0, 1) for name in names}}
+
+    def objective(p: Params) -> float:
+        m = p["model"]
+        leaf = m + p[f"variant_{m}"]
+        x = np.array([p[f"p_{leaf}{i}"] for i in range(2)])
+        return float(worth[leaf] + 4 * ((x - centre[leaf]) ** 2).sum())
+
+    return Problem("conditions, 3 levels", 100, space, suggest, objective)
+
+
+def forbidden(seed: int) -> Problem:
+    """Ten reals of which about 1 % of the box is allowed, with the optimum on the boundary."""
+    centre = np.random.default_rng(seed).uniform(0, 1, 10)
+    names = [f"x{i}" for i in range(10)]
+    total = " + ".join(names)
+
+    def vector(p: Params) -> Any:
+        return np.array([p[name] for name in names])
+
+    def violation(p: Params) -> float:
+        x = vector(p)
+        return float(max(x.sum() - 3.2, 0) + max(1 - x[0] - x[1], 0))
+
+    return Problem(
+        "99 % forbidden",
+        300,
+        dict.fromkeys(names, (0.0, 1.0)),
+        lambda trial: {name: trial.suggest_float(name, 0, 1) for name in names},
+        lambda p: float(((vector(p) - centre) ** 2).sum()),
+        (f"{total} <= 3.2", "x0 + x1 >= 1"),
+        violation,
+    )
+
+
+def keyed(count: int, take: int | None = None) -> Callable[[Any], Params]:
+    """Random keys: the order of some floats, or the places of the largest."""
+
+    def suggest(trial: Any) -> Params:
+        keys = [trial.suggest_float(f"k{i}", 0, 1) for i in range(count)]
+        order = [int(i) for i in np.argsort(keys)]
+        return {"order": order if take is None else order[:take]}
+
+    return suggest
+
+
+def tour(seed: int) -> Problem:
+    cities = np.random.default_rng(seed).uniform(0, 1, (50, 2))
+
+    def length(p: Params) -> float:
+        path = cities[p["order"]]
+        return float(np.linalg.norm(path - np.roll(path, 1, axis=0), axis=1).sum())
+
+    return Problem("tour, 50 cities", 1000, {"order": Permutation(50)}, keyed(50), length)
+
+
+def flow_shop(seed: int) -> Problem:
+    times = np.random.default_rng(seed).integers(1, 100, (20, 5))
+
+    def makespan(p: Params) -> float:
+        end = np.zeros(5)
+        for job in p["order"]:
+            before = 0.0
+            for machine in range(5):
+                before = end[machine] = max(end[machine], before) + times[job, machine]
+        return float(end[-1])
+
+    return Problem("flow shop, 20 x 5", 500, {"order": Permutation(20)}, keyed(20), makespan)
+
+
+def selection(seed: int) -> Problem:
+    gain = np.random.default_rng(seed).uniform(-1, 1, (50, 50))
+
+    def cost(p: Params) -> float:
+        return float(gain[np.ix_(p["order"], p["order"])].sum())
+
+    space = {"order": Subset(range(50), 10)}
+    return Problem("selection, 10 of 50", 500, space, keyed(50, 10), cost)
+
+
+PROBLEMS = (tree, forbidden, tour, flow_shop, selection)
+
+
+def ours(method: str, problem: Problem, seed: int) -> float:
+    res = racecars.minimize(
+        problem.objective,
+        space=problem.space,
+        where=problem.where,
+        maxfev=problem.budget,
+        rng=seed,
+        method=method,
+    )
+    return res.fun
+
+
+def theirs(name: str, problem: Problem, seed: int) -> float:
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+    def violations(trial: Any) -> list[float]:
+        return [trial.user_attrs["violation"]]
+
+    constraints = violations if problem.violation else None
+    samplers = {
+        "optuna-tpe": lambda: optuna.samplers.TPESampler(seed=seed, constraints_func=constraints),
+        "optuna-random": lambda: optuna.samplers.RandomSampler(seed=seed),
+    }
+    best = [float("inf")]
+
+    def objective(trial: Any) -> float:
+        params = problem.suggest(trial)
+        violation = problem.violation(params) if problem.violation else 0.0
+        trial.set_user_attr("violation", violation)
+        value = problem.objective(params)
+        if violation <= 0:
+            best[0] = min(best[0], value)
+        return value
+
+    study = optuna.create_study(sampler=samplers[name]())
+    study.optimize(objective, n_trials=problem.budget)
+    return best[0]
+
+
+METHODS: dict[str, Callable[[Problem, int], float]] = {
+    "auto": lambda problem, seed: ours("auto", problem, seed),
+    "race-cars": lambda problem, seed: ours("race-cars", problem, seed),
+    "random": lambda problem, seed: ours("random", problem, seed),
+    "optuna-tpe": lambda problem, seed: theirs("optuna-tpe", problem, seed),
+    "optuna-random": lambda problem, seed: theirs("optuna-random", problem, seed),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m peers.spaces", description=__doc__)
+    parser.add_argument("--seeds", metavar="K", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="one seed, a fifth of the budget")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args()
+    seeds = range(1 if options.quick else options.seeds)
+    progress = Progress("spaces", float(len(PROBLEMS) * len(METHODS)))
+    found: dict[str, dict[str, list[float]]] = {}
+    budgets = {}
+    for make in PROBLEMS:
+        for method, run in METHODS.items():
+            for seed in seeds:
+                problem = make(seed)
+                if options.quick:
+                    problem.budget //= 5
+                budgets[problem.name] = problem.budget
+                found.setdefault(problem.name, {}).setdefault(method, []).append(run(problem, seed))
+            progress.step(f"{problem.name}, {method}", 1.0)
+    if options.json:
+        print(json.dumps(found, indent=1))
+        return
+    rows = [
+        [f"{name}, T = {budgets[name]}"]
+        + [f"{statistics.mean(values):.4g}" for values in by_method.values()]
+        for name, by_method in found.items()
+    ]
+    print(markdown(["mean final value", *METHODS], rows))
+
+
+if __name__ == "__main__":
+    main()
