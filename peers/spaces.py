@@ -163,7 +163,7 @@ def theirs(name: str, problem: Problem, seed: int) -> float:
         return [trial.user_attrs["violation"]]
 
     constraints = violations if problem.violation else None
-    samplers = {
+    samplers: dict[str, Callable[[], Any]] = {
         "optuna-tpe": lambda: optuna.samplers.TPESampler(seed=seed, constraints_func=constraints),
         "optuna-random": lambda: optuna.samplers.RandomSampler(seed=seed),
     }

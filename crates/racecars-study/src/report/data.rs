@@ -204,6 +204,13 @@ fn assignments(digest: &Digest, point: &[f64]) -> Vec<(String, String, Option<f3
     searched.chain(fixed.map(|(name, values)| (name.clone(), values.to_string(), None))).collect()
 }
 
+/// The number of active parameters that [`assignments`] has no room for.
+fn left_out(digest: &Digest, point: &[f64]) -> usize {
+    let space = &digest.plan.space;
+    let active = space.entries().iter().zip(space.active(point)).filter(|(_, is)| *is);
+    active.map(|(entry, _)| entry.range().len()).sum::<usize>().saturating_sub(PARAMETERS)
+}
+
 fn best(digest: &Digest) -> Option<Value> {
     let best = digest.record.best.as_ref()?;
     let (value, violation) = value_and_violation(&best.outcome);
@@ -213,6 +220,7 @@ fn best(digest: &Digest) -> Option<Value> {
         "value": value,
         "violation": violation,
         "assignments": assignments(digest, &best.point),
+        "left": left_out(digest, &best.point),
         "point": digest.plan.named(&best.point),
         "command": reproduce::command(digest, best.trial, &best.point),
     }))
@@ -228,6 +236,7 @@ fn recommended(digest: &Digest) -> Option<Value> {
         "value": value,
         "evaluations": evaluations,
         "assignments": assignments(digest, &point),
+        "left": left_out(digest, &point),
         "point": digest.plan.named(&point),
         "command": reproduce::command(digest, trial, &point),
     }))

@@ -128,7 +128,7 @@ function bestSection(data) {
   });
   const table = (part) => el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Parameter"), el("th", { scope: "col", class: "number" }, "Value"), el("th", { scope: "col" }, "Within its range"))), el("tbody", {}, part));
   const rest = rows.slice(SHOWN);
-  const left = study.dimension - chosen.assignments.filter(([, , place]) => place !== null).length;
+  const { left } = chosen;
   const value = best.violation !== null ? `infeasible by ${short(best.violation, 6)}` : short(best.value, 10);
   const seen = `trial ${best.trial}: ${value}, ${times(study.repeat)}, the best of ${whole(data.state.told)}`;
   const text = recommended && recommended.trial === best.trial
