@@ -197,6 +197,7 @@ impl FromStr for NamedPoint {
             let value = value.trim();
             let values_of = |inner: &str| inner.split(',').map(read_value).collect();
             let value = match value.strip_prefix('[').and_then(|value| value.strip_suffix(']')) {
+                Some(inner) if inner.trim().is_empty() => Values::Many(Vec::new()),
                 Some(inner) => Values::Many(values_of(inner)),
                 None => Values::One(read_value(value)),
             };
