@@ -86,7 +86,9 @@ def test_one_of_two_processes_is_killed(place: str, study: optuna.Study) -> None
     # The victim's last trial never ends. The survivor learned all others and went on past it.
     assert study.trials[stuck].state == TrialState.RUNNING
     assert stuck < max(report["own"])
-    assert report["told"] == report["ended"] == len(complete(study)) == 50
+    assert report["ended"] == len(complete(study)) == 50
+    # Both begin at the centre: its outcome is told once more instead of a second evaluation.
+    assert report["ended"] <= report["told"] <= report["ended"] + 2
     assert len(set(range(stuck)) - set(report["own"])) == 9
 
 

@@ -432,6 +432,11 @@ impl Space {
         self.inner.rules.is_some()
     }
 
+    /// Whether any coordinate has a condition.
+    pub(crate) fn has_conditions(&self) -> bool {
+        self.entries().iter().any(|entry| entry.condition.is_some())
+    }
+
     /// Whether the coordinates of an array are an order or a selection.
     pub(crate) fn has_orders_or_selections(&self) -> bool {
         let is_one = |entry: &Entry| !matches!(entry.structure, None | Some(Structure::Simplex));

@@ -60,7 +60,7 @@ const VALLEY_PER_COORDINATE: u64 = 25;
 const NOISY_MODEL_MAX_BUDGET: u64 = 300;
 /// In a space with discrete coordinates, the Gaussian process is better than RACE-CARS with this budget or
 /// less, and without a budget up to this many evaluations.
-const DISCRETE_MODEL_MAX_BUDGET: u64 = 300;
+pub(super) const DISCRETE_MODEL_MAX_BUDGET: u64 = 300;
 
 /// In a mixed space, the percentages of the budget after which RACE-CARS and CMA-ES end. The rest is for the real
 /// coordinates. The second numbers are for spaces in which at least three quarters of the coordinates are real.
