@@ -134,17 +134,12 @@ impl Rules {
         self.obstacle(entries, point).is_none()
     }
 
-    /// Sets inactive coordinates to their default.
+    /// Sets inactive coordinates to their default. Returns which entries are active.
     pub(super) fn set_inactive(&self, entries: &[Entry], point: &mut [f64]) -> Vec<bool> {
-        let mut active: Vec<bool> = self.conditions.iter().map(Option::is_none).collect();
-        for &entry in &self.conditional {
-            let Some(condition) = &self.conditions[entry] else { continue };
-            active[entry] =
-                condition.violation(View { entries, point, active: &active }) == Some(0.0);
-            if !active[entry] {
-                let range = entries[entry].range();
-                point[range.clone()].copy_from_slice(&self.default[range]);
-            }
+        let active = self.active(entries, point);
+        for &entry in self.conditional.iter().filter(|&&entry| !active[entry]) {
+            let range = entries[entry].range();
+            point[range.clone()].copy_from_slice(&self.default[range]);
         }
         active
     }
