@@ -29,7 +29,7 @@ const MIN_PATIENCE: u64 = 100;
 const MAX_PATIENCE: u64 = 1_000_000;
 /// Steps away from the best point when the search starts again: a random number in this range.
 const KICK: [u64; 2] = [3, 8];
-/// Every so many candidates take a second step.
+/// One candidate in this many takes a second step.
 const DOUBLE_STEP_INTERVAL: u64 = 8;
 /// The least weight of a size of steps, where the most successful one has 1.
 const MIN_WEIGHT: f64 = 0.1;
@@ -112,25 +112,20 @@ impl Search for LocalSearchState {
     fn propose(&mut self, tools: &mut Tools<'_, Step>) -> Option<Proposal<Step>> {
         let mut point = tools.buffer();
         let start = match (&self.current, tools.best.sample()) {
-            (Some(current), _) if !self.is_stuck => Some((&current.point, None)),
-            (_, Some(best)) => Some((&best.point, Some(()))),
-            _ => None,
+            (Some(current), _) if !self.is_stuck => current.point.clone(),
+            (_, Some(best)) => best.point.clone(),
+            _ => {
+                let key = tools.draw(&mut point)?;
+                return Some(Proposal { point, key, mark: Step::Start });
+            }
         };
-        let Some((start, kick)) = start else {
-            let key = tools.draw(&mut point)?;
-            return Some(Proposal { point, key, mark: Step::Start });
-        };
-        let start = start.clone();
         let size = self.draw_size(tools);
-        let (steps, mark) = match kick {
-            Some(()) => {
-                let [least, most] = KICK;
-                (least + tools.random.below(most - least + 1), Step::Start)
-            }
-            None => {
-                let is_double = tools.random.below(DOUBLE_STEP_INTERVAL) == 0;
-                (1 + u64::from(is_double), Step::Sized(size))
-            }
+        let (steps, mark) = if self.is_stuck || self.current.is_none() {
+            let [least, most] = KICK;
+            (least + tools.random.below(most - least + 1), Step::Start)
+        } else {
+            let is_double = tools.random.below(DOUBLE_STEP_INTERVAL) == 0;
+            (1 + u64::from(is_double), Step::Sized(size))
         };
         self.is_stuck = false;
         let key = tools.unseen(MAX_TRIES, &mut point, |tools, _, point| {
