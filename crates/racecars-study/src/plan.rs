@@ -173,6 +173,7 @@ impl Plan {
             known.extend(taken.known);
             notes.push(taken.note);
         }
+        notes.extend(narrow_note(&space));
         let (algorithm, version) = (settings.configured()?, VERSION);
         algorithm.takes(&space)?;
         let basis = Basis {
@@ -353,6 +354,24 @@ pub(crate) fn check_text(folder: &Path) -> Result<()> {
              rename it, or work in another one"
         ))),
     }
+}
+
+/// Says how little of the ranges satisfies the constraints, if it is little, and which constraint leaves least.
+fn narrow_note(space: &Space) -> Option<String> {
+    /// The share of the ranges that is not worth a note.
+    const WIDE: f64 = 0.02;
+    let (all, alone) = space.admitted_shares().split_last()?;
+    let by_share = space.constraints().zip(alone).min_by(|a, b| a.1.total_cmp(b.1));
+    let (narrowest, share) = by_share.filter(|_| *all < WIDE)?;
+    let percent = |share: f64| match share {
+        0.0 => "less than 0.2 %".to_string(),
+        share => format!("about {:.1} %", 100.0 * share),
+    };
+    Some(format!(
+        "{} of the ranges satisfies the constraints; `{narrowest}` alone {}",
+        percent(*all),
+        percent(*share)
+    ))
 }
 
 /// The error with the setting that it is of.
@@ -550,6 +569,21 @@ mod tests {
         let new = Plan::new(&space, Path::new("/base"), Some(&old)).unwrap();
         let error = new.check_continues(&old, Path::new("s")).unwrap_err().to_string();
         assert!(error.starts_with("parameter `x` has another range in the study in s."), "{error}");
+    }
+
+    #[test]
+    fn constraints_that_leave_little_are_noted() {
+        let notes = |text: &str| {
+            let settings =
+                Settings::parse(&format!("where = ['{text}']\n[parameters]\n'x[4]' = '0:1'"));
+            Plan::new(&settings.unwrap(), Path::new("/base"), None).unwrap().notes
+        };
+        let thin = notes("sum(x) < 0.3");
+        assert!(
+            thin[0].contains("of the ranges satisfies the constraints; `sum(x) < 0.3` alone"),
+            "{thin:?}"
+        );
+        assert!(notes("x[0] < x[1]").is_empty());
     }
 
     #[test]
