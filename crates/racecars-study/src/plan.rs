@@ -197,6 +197,9 @@ impl Plan {
     /// Fills in what start points leave out: as in the best known point, or without one in the middle of
     /// the ranges.
     fn complete_starts(&mut self) -> Result<()> {
+        if self.start.is_empty() {
+            return Ok(());
+        }
         let rank = |known: &Known| known.outcome.rank_in(self.direction);
         let usual = match self.known.iter().min_by_key(|known| rank(known)) {
             Some(best) if !best.outcome.is_failure() => best.point.clone(),

@@ -162,7 +162,11 @@ impl Entry {
 impl Entry {
     /// The values of this entry in an encoded point.
     fn decode(&self, point: &[f64]) -> Values {
-        let codes = &point[self.range()];
+        self.decode_codes(&point[self.range()])
+    }
+
+    /// The values of this entry's codes.
+    fn decode_codes(&self, codes: &[f64]) -> Values {
         let decode = |&code: &f64| self.domain.decode(code);
         match (&self.structure, self.count) {
             (Some(Structure::Subset { items, .. }), _) => {
@@ -206,8 +210,10 @@ impl Entry {
             }
         };
         for (i, (code, value)) in codes.iter_mut().zip(values).enumerate() {
-            let place = if count.is_some() { format!("[{i}]") } else { String::new() };
-            *code = domain.encode(value).map_err(|what| format!("`{name}{place}`: {what}"))?;
+            *code = domain.encode(value).map_err(|what| match count {
+                Some(_) => format!("`{name}[{i}]`: {what}"),
+                None => format!("`{name}`: {what}"),
+            })?;
         }
         Ok(())
     }
@@ -465,7 +471,7 @@ impl Space {
     pub fn middle(&self, entry: &Entry) -> Values {
         match &self.inner.rules {
             Some(rules) => entry.decode(rules.default()),
-            None => entry.decode(&self.center()),
+            None => entry.decode_codes(&vec![entry.axis.middle(); entry.range().len()]),
         }
     }
 

@@ -36,6 +36,8 @@ pub(super) struct Rules {
 
 /// Points that satisfy the rules to start walks from.
 const MAX_EXAMPLES: usize = 16;
+/// If draws give fewer, more are searched for.
+const MIN_EXAMPLES: usize = 4;
 
 /// Draws from the box before a point is drawn by a walk.
 const MAX_DRAWS: usize = 64;
@@ -402,7 +404,7 @@ impl Rules {
                 }
             }
         }
-        for _ in examples.len()..MAX_EXAMPLES.min(4) {
+        for _ in examples.len()..MIN_EXAMPLES {
             examples.extend(self.descend(entries, count, &mut random));
         }
         self.examples = examples;
