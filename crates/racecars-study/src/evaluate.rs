@@ -7,6 +7,7 @@ use crate::journal::Part;
 use crate::noise::{aggregated, mean};
 use crate::outcome::{self, FailureKind, Outcome};
 use crate::plan::{Keep, Plan, now};
+use crate::platform;
 use crate::process::{self, Captured, Ending, Finished, Invocation, Limits};
 use crate::queue::Queue;
 use crate::room::Room;
@@ -131,6 +132,11 @@ impl Evaluator {
             time: plan.timeout.map(Time::duration),
             memory: plan.memory.map(Memory::bytes),
         };
+        if limits.memory.is_some() && !platform::CAN_LIMIT_MEMORY {
+            let message = "memory: limits of memory are only kept on Linux; leave the setting out, and limit \
+                           the program by its own means";
+            return Err(Error::setting(message));
+        }
         let notices = Arc::new(Queue::new());
         let room = Arc::new(Room::new(plan.jobs, notices.clone()));
         let plan = plan.clone();
@@ -302,7 +308,7 @@ impl Evaluator {
         stop: &AtomicBool,
     ) -> io::Result<(Invocation, Finished, Outcome)> {
         let invocation = self.recipe.prepare(task).map_err(|error| {
-            if process::is_shortage(&error) {
+            if platform::is_shortage(&error) {
                 return error;
             }
             let folder = self.recipe.folder(task.folder);
@@ -323,7 +329,7 @@ impl Evaluator {
             let path = self.recipe.path(task, path);
             process::read_file(&path).map_err(|error| {
                 let what = format!("cannot read {}: {error}", path.display());
-                shortage.set(Some(error).filter(process::is_shortage));
+                shortage.set(Some(error).filter(platform::is_shortage));
                 what
             })
         };

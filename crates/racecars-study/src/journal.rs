@@ -13,14 +13,13 @@ pub(crate) use lines::{End, Flaw, Lines};
 use crate::error::{Error, ErrorKind, Result};
 use crate::outcome::Outcome;
 use crate::plan::{Plan, Sync};
+use crate::platform::{self, descriptor, identity};
 use crate::point::NamedPoint;
 use racecars::{Point, StopReason};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -239,12 +238,14 @@ impl Journal {
         let refuse = |error: io::Error| Error::system("write", path, error);
         let metadata = file.metadata().map_err(refuse)?;
         if metadata.len() != end.length {
-            file.set_len(end.length).and_then(|()| file.sync_data()).map_err(refuse)?;
+            platform::cut(&file, path, end.length)
+                .and_then(|()| file.sync_data())
+                .map_err(refuse)?;
         }
         if end.length == 0 {
             // A new file survives a power cut once its folder is on disk.
             let folder = path.parent().unwrap_or(Path::new("."));
-            File::open(folder).and_then(|folder| folder.sync_all()).map_err(refuse)?;
+            platform::sync_folder(folder).map_err(refuse)?;
         }
         let syncer = match sync {
             Sync::Always => None,
@@ -279,7 +280,7 @@ impl Journal {
             }
             Err(error) => {
                 // Half a line would be repaired by the next process; better not to leave it.
-                let _ = self.file.set_len(self.end.length);
+                let _ = platform::cut(&self.file, &self.path, self.end.length);
                 Err(self.refused(error))
             }
         }
@@ -325,9 +326,9 @@ impl Journal {
     }
 
     /// The open files.
-    pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
-        let syncer = self.syncer.as_ref().map(|syncer| syncer.descriptor);
-        std::iter::once(self.file.as_raw_fd()).chain(syncer)
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = i32> {
+        let syncer = self.syncer.as_ref().and_then(|syncer| syncer.descriptor);
+        descriptor(&self.file).into_iter().chain(syncer)
     }
 
     /// Forces all lines to disk.
@@ -343,11 +344,6 @@ impl Journal {
         );
         Error::new(ErrorKind::System, message)
     }
-}
-
-/// Which file it is: device and inode.
-pub(crate) fn identity(file: &Metadata) -> (u64, u64) {
-    (file.dev(), file.ino())
 }
 
 /// The path of a journal that is put aside in `folder`: the first free one.
@@ -367,7 +363,7 @@ pub(crate) fn free_name(folder: &Path) -> PathBuf {
 struct Syncer {
     shared: Arc<Shared>,
     /// Of the file, which the thread has.
-    descriptor: RawFd,
+    descriptor: Option<i32>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -381,7 +377,7 @@ struct Shared {
 impl Syncer {
     fn start(file: File) -> io::Result<Syncer> {
         let shared = Arc::new(Shared::default());
-        let (theirs, descriptor) = (Arc::clone(&shared), file.as_raw_fd());
+        let (theirs, descriptor) = (Arc::clone(&shared), descriptor(&file));
         let thread = std::thread::Builder::new().spawn(move || {
             loop {
                 let is_last = theirs.is_closed.load(Ordering::Acquire);

@@ -1,12 +1,11 @@
-//! One process at a time on a study: an advisory lock on its journal. The system drops it with the process,
-//! however that ends.
+//! One process at a time on a study: a lock on its journal (on Windows, on the file beside it). The system
+//! drops it with the process, however that ends.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::journal::{self, identity};
-use rustix::fs::{FlockOperation, flock};
-use std::fs::{File, OpenOptions};
+use crate::journal;
+use crate::platform::{descriptor, identity, open_alone, open_journal, unlock};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -14,8 +13,8 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Lock {
     path: PathBuf,
-    /// The journal.
-    file: File,
+    /// The journal; closed last of all.
+    file: Option<File>,
     /// The file `lock`, which earlier versions lock instead. It has our process number, for others' messages.
     note: File,
 }
@@ -27,45 +26,42 @@ impl Lock {
         let (path, note) = (folder.join(journal::FILE), folder.join("lock"));
         let start = Instant::now();
         loop {
-            let (file, mut writer) = (open(&path)?, open(&note)?);
-            if is_locked(&file, &path)? && is_locked(&writer, &note)? {
+            let file = open_journal(&path).map_err(|error| Error::system("open", &path, error))?;
+            let writer = open_alone(&note).map_err(|error| Error::system("open", &note, error))?;
+            match (file, writer) {
                 // Whoever had the lock may have moved the journal aside.
-                if is_at(&file, &path) {
+                (Some(file), Some(mut writer)) if is_at(&file, &path) => {
                     // No loss if the disk is full.
                     let _ =
                         writer.set_len(0).and_then(|()| writeln!(writer, "{}", std::process::id()));
-                    return Ok(Lock { path, file, note: writer });
+                    return Ok(Lock { path, file: Some(file), note: writer });
                 }
-            } else if start.elapsed() >= patience {
-                return Err(taken(folder, &note));
+                (Some(_), Some(_)) => {}
+                _ if start.elapsed() >= patience => return Err(taken(folder, &note)),
+                _ => {}
             }
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 
     /// The files that hold the lock.
-    pub(crate) fn descriptors(&self) -> [RawFd; 2] {
-        [self.file.as_raw_fd(), self.note.as_raw_fd()]
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = i32> {
+        self.file.iter().chain([&self.note]).filter_map(descriptor)
     }
 
     /// The journal, open for reading and appending.
     pub(crate) fn journal(&self) -> io::Result<File> {
-        self.file.try_clone()
+        match &self.file {
+            Some(file) => file.try_clone(),
+            None => Err(io::Error::from(io::ErrorKind::NotFound)),
+        }
     }
-}
 
-fn open(path: &Path) -> Result<File> {
-    let mut options = OpenOptions::new();
-    let file = options.read(true).append(true).create(true).open(path);
-    file.map_err(|error| Error::system("open", path, error))
-}
-
-/// Locks the file unless somebody else has it; says whether that worked.
-fn is_locked(file: &File, path: &Path) -> Result<bool> {
-    match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(true),
-        Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => Ok(false),
-        Err(error) => Err(Error::system("lock", path, io::Error::from(error))),
+    /// Moves the journal to `aside`. The study stays locked.
+    pub(crate) fn move_journal(&mut self, aside: &Path) -> io::Result<()> {
+        // What is open cannot be moved on Windows.
+        self.file = None;
+        std::fs::rename(&self.path, aside)
     }
 }
 
@@ -91,15 +87,17 @@ fn taken(folder: &Path, note: &Path) -> Error {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // A study that did not begin leaves no journal.
-        if self.file.metadata().is_ok_and(|ours| ours.len() == 0) && is_at(&self.file, &self.path) {
-            let _ = std::fs::remove_file(&self.path);
+        if let Some(file) = self.file.take() {
+            // A study that did not begin leaves no journal. What is open cannot be removed on Windows.
+            let is_unused =
+                file.metadata().is_ok_and(|ours| ours.len() == 0) && is_at(&file, &self.path);
+            unlock(&file);
+            drop(file);
+            if is_unused {
+                let _ = std::fs::remove_file(&self.path);
+            }
         }
-        // Closing the files is not enough: a program that another thread is just starting has them open
-        // as well, for a moment.
-        for file in [&self.note, &self.file] {
-            let _ = flock(file, FlockOperation::Unlock);
-        }
+        unlock(&self.note);
     }
 }
 
@@ -119,6 +117,7 @@ mod tests {
         assert!(!folder.path().join(journal::FILE).exists(), "nothing was begun");
     }
 
+    #[cfg(unix)]
     #[test]
     fn the_lock_is_on_the_journal_and_that_of_earlier_versions_is_respected() {
         let folder = tempfile::tempdir().unwrap();
@@ -128,8 +127,7 @@ mod tests {
         let error = Lock::take(folder.path(), Duration::ZERO).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Locked);
         drop(first);
-        let theirs = File::create(&note).unwrap();
-        flock(&theirs, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let theirs = open_alone(&note).unwrap().unwrap();
         assert_eq!(
             Lock::take(folder.path(), Duration::ZERO).unwrap_err().kind(),
             ErrorKind::Locked
@@ -138,6 +136,7 @@ mod tests {
         assert!(Lock::take(folder.path(), Duration::ZERO).is_ok());
     }
 
+    #[cfg(unix)]
     #[test]
     fn whoever_waits_gets_the_journal_that_is_there() {
         let folder = tempfile::tempdir().unwrap();
@@ -148,7 +147,7 @@ mod tests {
             std::fs::rename(&path, folder.path().join("aside")).unwrap();
             drop(first);
             let second = waiting.join().unwrap().unwrap();
-            assert!(is_at(&second.file, &path));
+            assert!(is_at(&second.journal().unwrap(), &path));
         });
     }
 }

@@ -1,20 +1,11 @@
-//! One run of an external program, in a process group of its own: its output is read as it comes, a
-//! time or memory limit ends the whole group, and nothing of the group is left behind.
+//! One run of an external program, in a process group of its own (on Windows, a job): its output is read as
+//! it comes, a time or memory limit ends the whole group, and nothing of the group is left behind.
 
-use crate::orphans::{self, Mark};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags, fcntl_setfl};
-use rustix::io::Errno;
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
-};
-use std::fs::File;
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use crate::platform::{self, Program};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// How much of standard output is kept: its end.
@@ -98,12 +89,12 @@ pub struct Captured {
 }
 
 /// Runs a program to its end. When `stop` becomes true, the run is ended at once. The error is the host's
-/// [shortage](is_shortage), for which the program is not to blame.
+/// shortage of descriptors, processes or memory, for which the program is not to blame.
 pub fn run(invocation: &Invocation, limits: Limits, stop: &AtomicBool) -> io::Result<Finished> {
     let start = Instant::now();
     let mut running = match Running::start(invocation) {
         Ok(running) => running,
-        Err(error) if is_shortage(&error) => return Err(error),
+        Err(error) if platform::is_shortage(&error) => return Err(error),
         Err(error) => {
             let program = invocation.arguments.first().map_or("", String::as_str);
             return Ok(Finished {
@@ -128,19 +119,10 @@ pub fn run(invocation: &Invocation, limits: Limits, stop: &AtomicBool) -> io::Re
     })
 }
 
-/// Whether the host is short of descriptors, processes or memory.
-pub fn is_shortage(error: &io::Error) -> bool {
-    let errno = Errno::from_io_error(error);
-    errno.is_some_and(|errno| {
-        [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM].contains(&errno)
-    })
-}
-
 /// The end of a file that a program wrote. Only a regular file is read: others may have no end, or keep
 /// their reader waiting.
 pub(crate) fn read_file(path: &Path) -> io::Result<Captured> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let mut file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let mut file = platform::open_without_waiting(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(io::Error::other("it is not a regular file"));
@@ -153,19 +135,31 @@ pub(crate) fn read_file(path: &Path) -> io::Result<Captured> {
     Ok(tail.captured())
 }
 
+/// A variable by which the processes of one run are known.
+#[derive(Debug)]
+pub(crate) struct Mark(u64);
+
+impl Mark {
+    pub(crate) const NAME: &str = "_RACECARS_RUN";
+
+    pub(crate) fn new() -> Mark {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Mark(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(crate) fn value(&self) -> String {
+        format!("{}-{}", std::process::id(), self.0)
+    }
+}
+
 struct Running {
-    child: Child,
-    group: Option<Pid>,
-    /// Becomes readable when the child has ended.
-    ended: Option<rustix::fd::OwnedFd>,
-    input: Vec<u8>,
-    written: usize,
+    program: Program,
     stdout: Tail,
     stderr: Tail,
     mark: Mark,
     /// For how long this thread was kept from watching.
     paused: Duration,
-    /// Whether the child was stopped by a signal, and went on.
+    /// Whether the program was stopped by a signal, and went on.
     is_continued: bool,
 }
 
@@ -182,43 +176,22 @@ impl Running {
             .envs(invocation.environment.iter().map(|(name, value)| (name, value)))
             .stdin(if invocation.input.is_some() { Stdio::piped() } else { Stdio::null() })
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0);
+            .stderr(Stdio::piped());
         if let Some(folder) = &invocation.folder {
             command.current_dir(folder);
         }
-        let mut child = spawn(&mut command)?;
-        for (pipe, _) in pipes(&child) {
-            // A pipe of our own has no other flags to keep.
-            fcntl_setfl(pipe, OFlags::NONBLOCK)?;
-        }
-        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let ended = match group.map(|pid| (pid, pidfd_open(pid, PidfdFlags::empty()))) {
-            Some((_, Ok(ended))) => Some(ended),
-            Some((pid, Err(error))) if is_shortage(&error.into()) => {
-                let _ = kill_process_group(pid, Signal::KILL);
-                child.wait()?;
-                return Err(error.into());
-            }
-            _ => None,
-        };
         let input = invocation.input.clone().unwrap_or_default().into_bytes();
-        let (stdout, stderr) = (Tail::new(STDOUT_KEPT), Tail::new(STDERR_KEPT));
         Ok(Running {
-            child,
-            group,
-            ended,
-            input,
-            written: 0,
-            stdout,
-            stderr,
+            program: Program::start(command, input)?,
+            stdout: Tail::new(STDOUT_KEPT),
+            stderr: Tail::new(STDERR_KEPT),
             mark,
             paused: Duration::ZERO,
             is_continued: false,
         })
     }
 
-    /// Feeds and reads the child until it ends; `Some` is why it was made to. Also the time that it took.
+    /// Feeds and reads the program until it ends; `Some` is why it was made to. Also the time that it took.
     fn watch(
         &mut self,
         start: Instant,
@@ -228,11 +201,11 @@ impl Running {
         let mut why: Option<(Ending, Instant)> = None;
         let mut is_killed = false;
         let mut looked = start;
-        self.feed();
+        self.program.feed();
         let glance = limits.time.map_or(GLANCE, |limit| limit.min(GLANCE));
         // Reckoned from the start: it may run before this thread does again.
         let mut due = start + glance;
-        let mut has_ended = self.has_ended(glance);
+        let mut has_ended = self.program.wait_for_end(glance);
         loop {
             // One look at the clock for all, so that no pause falls between two of them.
             let now = Instant::now();
@@ -246,7 +219,7 @@ impl Running {
             if let Some((_, since)) = &why {
                 let is_impatient = stop.load(Ordering::Relaxed) || since.elapsed() >= GRACE;
                 if !is_killed && is_impatient {
-                    self.signal(Signal::KILL);
+                    self.program.kill();
                     is_killed = true;
                 }
             } else {
@@ -254,16 +227,16 @@ impl Running {
                 let is_due = looked.elapsed() >= WATCH / 2;
                 if is_due {
                     looked = Instant::now();
-                    self.is_continued |= self.has_gone_on();
+                    self.is_continued |= self.program.has_gone_on();
                 }
                 why = (self.overstep(start, limits, is_due, stop))
                     .map(|ending| (ending, Instant::now()));
                 match &why {
                     Some((Ending::Stopped | Ending::Memory, _)) => {
-                        self.signal(Signal::KILL);
+                        self.program.kill();
                         is_killed = true;
                     }
-                    Some(_) => self.signal(Signal::TERM),
+                    Some(_) => self.program.terminate(),
                     None => {}
                 }
             }
@@ -273,7 +246,9 @@ impl Running {
             };
             let left = left.clamp(Duration::from_millis(1), WATCH);
             due = now + left;
-            has_ended = self.wait(left);
+            has_ended = self.program.wait(left);
+            self.program.feed();
+            self.program.read(&mut self.stdout, &mut self.stderr);
         }
     }
 
@@ -281,12 +256,6 @@ impl Running {
     /// paused with it, so that only this counts against its limit.
     fn watched(&self, start: Instant) -> Duration {
         start.elapsed().saturating_sub(self.paused)
-    }
-
-    /// Whether the child was stopped and goes on since the last look.
-    fn has_gone_on(&self) -> bool {
-        let options = WaitIdOptions::CONTINUED | WaitIdOptions::NOHANG;
-        (self.group).is_some_and(|child| matches!(waitid(WaitId::Pid(child), options), Ok(Some(_))))
     }
 
     /// Whether a limit is overstepped, or the run is to stop.
@@ -303,127 +272,23 @@ impl Running {
         if limits.time.is_some_and(|limit| self.watched(start) >= limit) {
             return Some(Ending::Timeout);
         }
-        let (limit, group) = (limits.memory.filter(|_| looks_at_memory)?, self.group?);
-        (memory_of_group(group) > limit).then_some(Ending::Memory)
+        let limit = limits.memory.filter(|_| looks_at_memory)?;
+        (self.program.memory() > limit).then_some(Ending::Memory)
     }
 
-    /// Waits until something can be read or written, the child ends, or `longest` has passed. Whether
-    /// the child is known to have ended.
-    fn wait(&mut self, longest: Duration) -> bool {
-        let timeout = Timespec { tv_sec: 0, tv_nsec: longest.subsec_nanos().into() };
-        let has_ended = {
-            let ended = self.ended.iter().map(|ended| (ended.as_fd(), PollFlags::IN));
-            let mut descriptors: Vec<PollFd<'_>> = (ended.chain(pipes(&self.child)))
-                .map(|(descriptor, wanted)| PollFd::from_borrowed_fd(descriptor, wanted))
-                .collect();
-            // An interrupted wait is a short one.
-            let _ = poll(&mut descriptors, Some(&timeout));
-            self.ended.is_some()
-                && descriptors.first().is_some_and(|ended| !ended.revents().is_empty())
-        };
-        self.feed();
-        self.read();
-        has_ended || (self.ended.is_none() && self.has_ended(Duration::ZERO))
-    }
-
-    /// Writes what standard input takes, and closes it at the end.
-    fn feed(&mut self) {
-        let Some(pipe) = &mut self.child.stdin else { return };
-        while self.written < self.input.len() {
-            match pipe.write(&self.input[self.written..]) {
-                Ok(count) => self.written += count,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // The program does not want to read it.
-                Err(_) => break,
-            }
-        }
-        self.child.stdin = None;
-    }
-
-    fn read(&mut self) {
-        if let Some(pipe) = &mut self.child.stdout
-            && !self.stdout.fill(pipe)
-        {
-            self.child.stdout = None;
-        }
-        if let Some(pipe) = &mut self.child.stderr
-            && !self.stderr.fill(pipe)
-        {
-            self.child.stderr = None;
-        }
-    }
-
-    /// Whether the child has ended, or does within `patience`; it is not reaped yet, so that its
-    /// group's number stays its own.
-    fn has_ended(&mut self, patience: Duration) -> bool {
-        match &self.ended {
-            Some(ended) => {
-                let mut descriptor = [PollFd::new(ended, PollFlags::IN)];
-                let timeout = Timespec { tv_sec: 0, tv_nsec: patience.subsec_nanos().into() };
-                poll(&mut descriptor, Some(&timeout)).is_ok_and(|ready| ready > 0)
-            }
-            None => !matches!(self.child.try_wait(), Ok(None)),
-        }
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = self.group {
-            // A group that is gone needs no signal.
-            let _ = kill_process_group(group, signal);
-        }
-    }
-
-    /// Reads what is left, kills what is left of the group, and reaps the child and its orphans.
+    /// Ends what is left of the program, its group and its orphans.
     fn reap(&mut self, why: Option<Ending>) -> Ending {
-        self.read();
-        self.signal(Signal::KILL);
-        let status = self.child.wait();
-        orphans::end(Some(&self.mark));
+        let status = self.program.reap(&mut self.stdout, &mut self.stderr);
+        platform::end_orphans(Some(&self.mark));
         match (why, status) {
-            (Some(ending), _) => ending,
+            (Some(ending), _) | (None, Ok(ending)) => ending,
             (None, Err(error)) => Ending::NotStarted(error.to_string()),
-            (None, Ok(status)) => match (status.code(), status.signal()) {
-                (Some(code), _) => Ending::Exit(code),
-                (None, signal) => Ending::Signal(signal.unwrap_or_default()),
-            },
         }
     }
-}
-
-/// Starts a command. A program that was written a moment ago may still count as being written, if
-/// another thread was just then starting one of its own; that passes.
-fn spawn(command: &mut Command) -> io::Result<Child> {
-    for _ in 0..20 {
-        match command.spawn() {
-            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            result => return result,
-        }
-    }
-    command.spawn()
-}
-
-/// The open pipes to a child, and what is awaited of each.
-fn pipes(child: &Child) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
-    let stdout = child.stdout.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN));
-    let stderr = child.stderr.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN));
-    let stdin = child.stdin.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::OUT));
-    [stdout, stderr, stdin].into_iter().flatten()
-}
-
-/// The resident memory of all processes of a group, in bytes.
-fn memory_of_group(group: Pid) -> u64 {
-    let Ok(processes) = std::fs::read_dir("/proc") else { return 0 };
-    let pages = (processes.flatten())
-        .filter_map(|process| orphans::group_and_pages(&process.path()))
-        .filter(|(its_group, _)| *its_group == group.as_raw_nonzero().get())
-        .map(|(_, pages)| pages);
-    pages.sum::<u64>() * rustix::param::page_size() as u64
 }
 
 /// The end of a stream of bytes.
-struct Tail {
+pub(crate) struct Tail {
     bytes: Vec<u8>,
     kept: usize,
     is_cut: bool,
@@ -434,19 +299,22 @@ impl Tail {
         Tail { bytes: Vec::new(), kept, is_cut: false }
     }
 
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        if self.bytes.len() > 2 * self.kept {
+            self.bytes.drain(..self.bytes.len() - self.kept);
+            self.is_cut = true;
+        }
+    }
+
     /// Reads what there is, or a good part of a flood; false at the end of the stream.
-    fn fill(&mut self, stream: &mut impl Read) -> bool {
+    #[cfg(unix)]
+    pub(crate) fn fill(&mut self, stream: &mut impl Read) -> bool {
         let mut buffer = [0; 16384];
         for _ in 0..64 {
             match stream.read(&mut buffer) {
                 Ok(0) => return false,
-                Ok(count) => {
-                    self.bytes.extend_from_slice(&buffer[..count]);
-                    if self.bytes.len() > 2 * self.kept {
-                        self.bytes.drain(..self.bytes.len() - self.kept);
-                        self.is_cut = true;
-                    }
-                }
+                Ok(count) => self.push(&buffer[..count]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return error.kind() == ErrorKind::WouldBlock,
             }

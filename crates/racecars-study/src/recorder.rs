@@ -19,7 +19,6 @@ use crate::trace::{self, Reader, not_begun};
 use racecars::{Session, Space, StopReason, Trial};
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
 /// Writes the journal of a search; the study's folder is locked until this is dropped.
@@ -107,9 +106,9 @@ impl Recorder {
         if !folder.join(FILE).exists() {
             return Ok(None);
         }
-        let (folder, _lock) = enter(folder, MOMENT)?;
+        let (folder, mut lock) = enter(folder, MOMENT)?;
         let aside = crate::journal::free_name(&folder);
-        std::fs::rename(folder.join(FILE), &aside)
+        lock.move_journal(&aside)
             .map_err(|error| Error::system("move aside", &folder.join(FILE), error))?;
         Ok(Some(aside))
     }
@@ -126,8 +125,8 @@ impl Recorder {
 
     /// The descriptors of the journal and its lock. A process that is forked from this one has them as well, and would
     /// keep the study locked if it outlived this one: let it put others in their place.
-    pub fn descriptors(&self) -> Vec<RawFd> {
-        self._lock.descriptors().into_iter().chain(self.journal.descriptors()).collect()
+    pub fn descriptors(&self) -> Vec<i32> {
+        self._lock.descriptors().chain(self.journal.descriptors()).collect()
     }
 
     /// Writes that a point was proposed; where outcomes are told in order, after this many.

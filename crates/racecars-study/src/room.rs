@@ -3,7 +3,7 @@
 
 use crate::error::{Error, ErrorKind};
 use crate::evaluate::Halt;
-use crate::process::is_shortage;
+use crate::platform::is_shortage;
 use crate::queue::Queue;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

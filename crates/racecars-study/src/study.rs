@@ -6,9 +6,9 @@ use crate::journal::{self, Lines, Tell};
 use crate::journaled::JournaledSearch;
 use crate::known;
 use crate::lock::Lock;
-use crate::orphans;
 use crate::outcome::value_and_violation;
 use crate::plan::{Plan, check_text, now};
+use crate::platform;
 use crate::point::NamedPoint;
 use crate::record::{BestTrial, Totals};
 use crate::recorder::Recorder;
@@ -75,7 +75,7 @@ impl Study {
     /// left running are ended. `base` is the folder that commands are relative to.
     pub fn open(folder: &Path, settings: &Settings, base: &Path) -> Result<Study> {
         let (folder, lock) = enter(folder, MOMENT)?;
-        orphans::kill(&folder);
+        platform::kill_left_behind(&folder);
         let mut evaluator = None;
         let mut search = JournaledSearch::open(&folder, lock, |old| {
             let plan = Plan::new(settings, base, old)?;
@@ -323,7 +323,7 @@ pub(crate) fn enter(folder: &Path, patience: Duration) -> Result<(PathBuf, Lock)
     let refuse = |error| Error::system("make the study's folder", folder, error);
     check_text(&std::path::absolute(folder).map_err(refuse)?)?;
     std::fs::create_dir_all(folder).map_err(refuse)?;
-    let folder = folder.canonicalize().map_err(refuse)?;
+    let folder = platform::whole_path(folder).map_err(refuse)?;
     check_text(&folder)?;
     let lock = Lock::take(&folder, patience)?;
     Ok((folder, lock))

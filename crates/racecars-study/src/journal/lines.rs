@@ -1,8 +1,9 @@
 //! Reading a journal: line by line, each with its checksum, from the first line's plan on.
 
-use super::{Event, identity};
+use super::Event;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, VERSION};
+use crate::platform::identity;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;

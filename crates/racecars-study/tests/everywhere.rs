@@ -1,0 +1,120 @@
+//! What a study promises on every system: these tests need no shell, and run on Windows and macOS as well.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use racecars_study::{ErrorKind, Interrupt, Result, Settings, Study, Summary, journal};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The example `program`, which Cargo builds with the tests.
+fn program() -> String {
+    let own = std::env::current_exe().unwrap();
+    let folder = own.parent().unwrap().parent().unwrap().join("examples");
+    folder.join(format!("program{}", std::env::consts::EXE_SUFFIX)).display().to_string()
+}
+
+/// A study of the program with these arguments, a real `x`, and more settings.
+fn settings(arguments: &[&str], more: &str) -> Settings {
+    let mut command = vec![program()];
+    command.extend(arguments.iter().map(ToString::to_string));
+    let text = format!("command = {command:?}\n{more}\n[parameters]\nx = '0:1'");
+    Settings::parse(&text).unwrap()
+}
+
+fn run(folder: &Path, settings: &Settings) -> Result<Summary> {
+    Study::open(&folder.join("study"), settings, folder)?.run(&Interrupt::new(), &mut |_| {})
+}
+
+/// The outcomes in the journal, as JSON.
+fn outcomes(folder: &Path) -> Vec<serde_json::Value> {
+    let mut outcomes = Vec::new();
+    journal::read(&folder.join("study").join(journal::FILE), |_, event| {
+        if let journal::Event::Tell(tell) = event {
+            outcomes.push(serde_json::to_value(&tell.outcome).unwrap());
+        }
+        Ok(())
+    })
+    .unwrap();
+    outcomes
+}
+
+fn length(file: &Path) -> u64 {
+    file.metadata().map_or(0, |file| file.len())
+}
+
+#[test]
+fn a_study_runs_and_resumes() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = settings(&["value", "{x}"], "budget = 20\njobs = 2");
+    let summary = run(folder.path(), &first).unwrap();
+    assert_eq!((summary.evaluations, summary.failures), (20, 0));
+    let longer = settings(&["value", "{x}"], "budget = 30\njobs = 2");
+    let summary = run(folder.path(), &longer).unwrap();
+    assert_eq!((summary.evaluations, summary.failures), (30, 0));
+    assert!(summary.best.unwrap().value.unwrap() < 1e-3);
+    assert_eq!(outcomes(folder.path()).len(), 30);
+}
+
+#[test]
+fn input_and_a_flood_of_output() {
+    for arguments in [&["stdin"][..], &["flood", "{x}"]] {
+        let folder = tempfile::tempdir().unwrap();
+        let stdin = format!("budget = 3\nnoise = 'no'\nstdin = {}", arguments[0] == "stdin");
+        let summary = run(folder.path(), &settings(arguments, &stdin)).unwrap();
+        assert_eq!((summary.evaluations, summary.failures), (3, 0), "{arguments:?}");
+    }
+}
+
+#[test]
+fn failures_have_reasons() {
+    for (arguments, more, reason) in [
+        (["exit", "3"], "", "exit code 3"),
+        (["sleep", "100"], "timeout = 0.3", "over the time limit"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let more = format!("budget = 1\n{more}");
+        let summary = run(folder.path(), &settings(&arguments, &more)).unwrap();
+        assert_eq!(summary.failures, 1);
+        assert!(outcomes(folder.path())[0].to_string().contains(reason), "{reason}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let missing =
+        Settings::parse("command = ['no-such-program']\nbudget = 1\n[parameters]\nx = '0:1'");
+    let summary = run(folder.path(), &missing.unwrap()).unwrap();
+    assert_eq!(summary.failures, 1);
+}
+
+#[test]
+fn what_a_program_leaves_behind_is_killed_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file: PathBuf = folder.path().join("alive");
+    let name = file.display().to_string();
+    let summary = run(folder.path(), &settings(&["leave", &name], "budget = 1")).unwrap();
+    assert_eq!(summary.failures, 0, "{:?}", outcomes(folder.path()));
+    let before = length(&file);
+    assert!(before > 0);
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(length(&file), before, "the child is still alive");
+}
+
+#[test]
+fn two_processes_cannot_have_one_study() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = settings(&["value", "{x}"], "budget = 5");
+    let study = folder.path().join("study");
+    let first = Study::open(&study, &settings, folder.path()).unwrap();
+    let second = Study::open(&study, &settings, folder.path());
+    assert_eq!(second.err().map(|error| error.kind()), Some(ErrorKind::Locked));
+    drop(first);
+    assert!(Study::open(&study, &settings, folder.path()).is_ok());
+}
+
+#[test]
+fn a_limit_of_memory_is_kept_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let limited = settings(&["value", "{x}"], "budget = 1\nmemory = '1G'");
+    match run(folder.path(), &limited) {
+        Ok(summary) => assert!(cfg!(target_os = "linux") && summary.failures == 0),
+        Err(error) => assert!(error.to_string().contains("only kept on Linux"), "{error}"),
+    }
+}
