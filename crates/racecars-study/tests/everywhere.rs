@@ -17,7 +17,11 @@ fn program() -> String {
 fn settings(arguments: &[&str], more: &str) -> Settings {
     let mut command = vec![program()];
     command.extend(arguments.iter().map(ToString::to_string));
-    let text = format!("command = {command:?}\n{more}\n[parameters]\nx = '0:1'");
+    of_command(&command, more)
+}
+
+fn of_command(command: &[String], more: &str) -> Settings {
+    let text = format!("command = {command:?}\nenv = ['*']\n{more}\n[parameters]\nx = '0:1'");
     Settings::parse(&text).unwrap()
 }
 
@@ -67,21 +71,19 @@ fn input_and_a_flood_of_output() {
 
 #[test]
 fn failures_have_reasons() {
-    for (arguments, more, reason) in [
-        (["exit", "3"], "", "exit code 3"),
-        (["sleep", "100"], "timeout = 0.3", "over the time limit"),
+    let ours = |words: [&str; 2]| vec![program(), words[0].to_string(), words[1].to_string()];
+    for (command, more, reason) in [
+        (ours(["exit", "3"]), "", "exit code 3"),
+        (ours(["sleep", "100"]), "timeout = 0.3", "over the time limit"),
+        (vec!["no-such-program".to_string()], "", "`no-such-program`"),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let more = format!("budget = 1\n{more}");
-        let summary = run(folder.path(), &settings(&arguments, &more)).unwrap();
-        assert_eq!(summary.failures, 1);
-        assert!(outcomes(folder.path())[0].to_string().contains(reason), "{reason}");
+        let settings = of_command(&command, &format!("budget = 1\n{more}"));
+        // A study whose first evaluations all fail ends with what is wrong with them.
+        let error = run(folder.path(), &settings).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::FirstFailures);
+        assert!(error.to_string().contains(reason), "{error}");
     }
-    let folder = tempfile::tempdir().unwrap();
-    let missing =
-        Settings::parse("command = ['no-such-program']\nbudget = 1\n[parameters]\nx = '0:1'");
-    let summary = run(folder.path(), &missing.unwrap()).unwrap();
-    assert_eq!(summary.failures, 1);
 }
 
 #[test]
