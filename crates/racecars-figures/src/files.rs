@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn what_fails_leaves_what_was_there() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, link) = (folder.path().join("a"), folder.path().join("link"));
+        let path = folder.path().join("a");
         write(&path, "old").unwrap();
         let failed: io::Result<()> = write_with(&path, |out| {
             out.write_all(b"half")?;
@@ -83,14 +83,22 @@ mod tests {
         assert_eq!(failed.unwrap_err().to_string(), "full");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no draft is left");
+        assert!(
+            write(&folder.path().join("no/such"), "x").unwrap_err().to_string().contains("no/such")
+        );
+        assert!(write(folder.path(), "x").is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_devices_are_written_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("a"), folder.path().join("b"));
+        write(&path, "old").unwrap();
         std::os::unix::fs::symlink("a", &link).unwrap();
         write(&link, "new").unwrap();
         assert!(link.is_symlink());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
         write(Path::new("/dev/null"), "gone").unwrap();
-        assert!(
-            write(&folder.path().join("no/such"), "x").unwrap_err().to_string().contains("no/such")
-        );
-        assert!(write(folder.path(), "x").is_err());
     }
 }
