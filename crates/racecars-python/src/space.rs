@@ -335,7 +335,7 @@ impl Space {
                 continue;
             }
             let (codes, numbers) = (&codes[entry.range()], &numbers[entry.range()]);
-            if let Some(Structure::Subset { .. }) = entry.structure() {
+            if entry.is_subset() {
                 let items = self.objects[i].iter().zip(codes).filter(|(_, code)| **code != 0.0);
                 let items = items.map(|(item, _)| item.bind(py));
                 params.set_item(&self.names[i], PyList::new(py, items.collect::<Vec<_>>())?)?;

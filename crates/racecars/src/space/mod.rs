@@ -20,9 +20,9 @@ pub use builder::SpaceBuilder;
 pub use domain::{Domain, Scale};
 pub use point::Point;
 pub(crate) use region::SearchRegion;
+use rules::Predicate;
 use rules::Rules;
 pub(crate) use rules::StepSize;
-use rules::Predicate;
 pub use rules::Structure;
 pub(crate) use seen::Seen;
 pub use value::{Value, Values};
@@ -154,6 +154,11 @@ impl Entry {
     /// What the coordinates of this array are together; `None` if they are independent.
     pub fn structure(&self) -> Option<&Structure> {
         self.structure.as_ref()
+    }
+
+    /// Whether this is a selection of items: its values are some of them, not one per coordinate.
+    pub fn is_subset(&self) -> bool {
+        matches!(self.structure, Some(Structure::Subset { .. }))
     }
 
     /// The indices of this entry's coordinates in an encoded point.

@@ -46,7 +46,8 @@ impl Rules {
                 examples.push(point.clone().into());
             }
         }
-        let share = |hits: u32, of: u32| if of == 0 { 1.0 } else { f64::from(hits) / f64::from(of) };
+        let share =
+            |hits: u32, of: u32| if of == 0 { 1.0 } else { f64::from(hits) / f64::from(of) };
         self.shares = hits.iter().zip(&checks).map(|(&hits, &of)| share(hits, of)).collect();
         self.shares.push(share(admitted, draws as u32));
         if examples.is_empty() {
