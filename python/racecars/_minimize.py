@@ -111,7 +111,7 @@ def minimize(
         Which coordinates of ``bounds`` are integers, as in ``differential_evolution``.
     where
         Constraints on the parameters that every evaluated point satisfies. They cost no
-        evaluations. Texts: ``"a < b"``, ``["x[0] + x[1] <= 10", "not (mode = fast and level > 3)"]``
+        evaluations. Texts: ``"a < b"``, ``["x[0] + x[1] <= 10", "not (mode = fast and n > 3)"]``
         (docs/spaces.md has what can be said); or functions that take one point, as ``fun`` does
         (also with ``vectorized``), and return ``True`` where it is allowed. Functions are called
         in this process, often several times for a point, and only where all texts hold; if one

@@ -138,15 +138,13 @@ class Optimizer(_core.Optimizer):
     ) -> Optimizer:
         """The optimizer that was saved to a file; it continues exactly as that one would have.
 
-        Choices that are neither numbers nor strings come back as such only with ``space``. Functions
-        of ``where`` are not saved: give ``space`` and ``where`` again.
+        Choices that are neither numbers nor strings come back as such only with ``space``.
+        Functions of ``where`` are not saved: give ``space`` and ``where`` again.
         """
         return cls.from_bytes(Path(path).read_bytes(), space, where)
 
     @classmethod
-    def from_bytes(
-        cls, saved: bytes, space: Any = None, where: Where | None = None
-    ) -> Optimizer:
+    def from_bytes(cls, saved: bytes, space: Any = None, where: Where | None = None) -> Optimizer:
         """The optimizer that :meth:`to_bytes` gave these bytes for.
 
         >>> import racecars

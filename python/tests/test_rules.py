@@ -135,7 +135,9 @@ def test_functions_are_not_saved_but_given_again(tmp_path: Path) -> None:
         pickle.loads(pickle.dumps(one)),
         racecars.Optimizer.from_bytes(one.to_bytes(), bounds, where),
     ):
-        assert (again.ask(5) == racecars.Optimizer.from_bytes(one.to_bytes(), one.space).ask(5)).all()
+        assert (
+            again.ask(5) == racecars.Optimizer.from_bytes(one.to_bytes(), one.space).ask(5)
+        ).all()
     with pytest.raises(ValueError, match="only its name is known"):
         racecars.Optimizer.from_bytes(one.to_bytes())
     with pytest.raises(ValueError, match="only its name is known"):

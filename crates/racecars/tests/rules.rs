@@ -142,6 +142,31 @@ fn a_box_that_is_nearly_all_forbidden_is_searched() {
 }
 
 #[test]
+fn random_search_draws_conditional_values_evenly() {
+    let space = Space::builder()
+        .categorical("mode", ["plain", "tuned"])
+        .boolean("deep")
+        .when("mode = tuned")
+        .real("x", 0.0, 1.0)
+        .build()
+        .unwrap();
+    let mut optimizer = Algorithm::random().optimizer(&space, None, 1).unwrap();
+    let mut counts = [0, 0];
+    for _ in 0..800 {
+        let candidate = optimizer.ask().unwrap();
+        let point = space.view(candidate.point());
+        let is_tuned = point.is_active("deep").unwrap();
+        if is_tuned {
+            counts[usize::from(point.boolean("deep").unwrap())] += 1;
+        }
+        // The best point is always one without it.
+        let value = f64::from(u8::from(is_tuned));
+        optimizer.tell(candidate, Outcome::from(value)).unwrap();
+    }
+    assert!(counts.iter().all(|count| (150..250).contains(count)), "{counts:?}");
+}
+
+#[test]
 fn functions_are_constraints_whose_names_are_saved() {
     let space = || Space::builder().reals("x", 3, 0.0, 1.0).subject_to("x[2] > 0.5");
     let sorted = |p: &racecars::Point<'_>| {
