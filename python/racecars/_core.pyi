@@ -152,6 +152,7 @@ class Session:
         watch: bool = False,
         maximize: bool = False,
         patience_tolerance: float = 0.0,
+        keep: bool = True,
     ) -> Self: ...
     def close(self) -> None: ...
     @property

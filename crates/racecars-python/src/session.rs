@@ -69,7 +69,7 @@ impl Session {
     #[new]
     #[pyo3(signature = (
         optimizer, space, *, maxfev=None, maxtime=None, target=None, patience=None, lookahead=None,
-        watch=false, maximize=false, patience_tolerance=0.0
+        watch=false, maximize=false, patience_tolerance=0.0, keep=true
     ))]
     #[allow(clippy::too_many_arguments, reason = "keywords of a private Python class")]
     fn new(
@@ -84,6 +84,7 @@ impl Session {
         watch: bool,
         maximize: bool,
         patience_tolerance: f64,
+        keep: bool,
     ) -> PyResult<Py<Self>> {
         let order = lookahead.map_or(Order::AsTheyCome, |lookahead| Order::InOrder { lookahead });
         let direction = if maximize { Direction::Maximize } else { Direction::Minimize };
@@ -106,7 +107,7 @@ impl Session {
             out: BTreeMap::new(),
             again: VecDeque::new(),
             journal: None,
-            trials: Trials::new(dimension),
+            trials: if keep { Trials::new(dimension) } else { Trials::only_first(dimension) },
             watch: Stopwatch::new(started),
             values: Vec::new(),
             skipped: 0,

@@ -359,12 +359,17 @@ impl Space {
         self.entries().iter().map(|entry| (entry.range(), entry.axis))
     }
 
-    /// The name of coordinate `index`. Coordinates of an array have their position in brackets.
+    /// The name of coordinate `index`. Coordinates of an array have their position in brackets, those of a
+    /// selection the item that they stand for.
     pub fn coordinate_name(&self, index: usize) -> String {
         let entry = self.entry_at(index);
-        match entry.count {
-            None => entry.name.clone(),
-            Some(_) => format!("{}[{}]", entry.name, index - entry.offset),
+        let place = index - entry.offset;
+        match (&entry.structure, entry.count) {
+            (_, None) => entry.name.clone(),
+            (Some(Structure::Subset { items, .. }), _) => {
+                format!("{}[{}]", entry.name, items[place])
+            }
+            (_, Some(_)) => format!("{}[{place}]", entry.name),
         }
     }
 
