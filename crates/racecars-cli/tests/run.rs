@@ -8,7 +8,7 @@ use common::{Folder, interrupt, wait_until};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 const SQUARE: [&str; 4] = ["--", "sh", "-c", "echo $((({n} - 12) * ({n} - 12)))"];
 
