@@ -114,8 +114,8 @@ impl SpaceBuilder {
     }
 
     /// A function of which only the name is known.
-    pub(super) fn subject_to_named(mut self, name: &String) -> Self {
-        self.predicates.push(Predicate::named(name.clone()));
+    pub(super) fn subject_to_named(mut self, name: &str) -> Self {
+        self.predicates.push(Predicate::named(name.to_string()));
         self
     }
 

@@ -238,7 +238,8 @@ impl<'de> Deserialize<'de> for Space {
                 }
             }
             let builder = spec.constraints.iter().fold(builder, SpaceBuilder::subject_to);
-            spec.functions.iter().fold(builder, SpaceBuilder::subject_to_named).build()
+            let names = spec.functions.iter();
+            names.fold(builder, |builder, name| builder.subject_to_named(name)).build()
         };
         build().map_err(serde::de::Error::custom)
     }
