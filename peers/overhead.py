@@ -6,6 +6,7 @@ second at n = 500, relative to the evaluations per second of ZOOpt's SRACOS with
 Also `minimize` in spaces with discrete coordinates, at n = 50 and 800: integers (`integrality`),
 an array of choices, and a dict of named parameters, a quarter each of reals, integers, flags and
 choices, next to a loop that builds such a dict.
+And what keeping trials costs: the same steps with them, thinned as in any long run, and without.
 Rounds alternate, and the minimum of each counts, since the machine may be busy.
 
     ./scripts/wheel --into .venv-python && .venv-python/bin/python -m peers.overhead [--json]
@@ -14,6 +15,7 @@ Rounds alternate, and the minimum of each counts, since the machine may be busy.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -22,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import racecars
+from racecars._core import Session
 
 LOW, HIGH = -10.0, 10.0
 
@@ -110,6 +113,18 @@ def zoopt(dim: int, count: int) -> None:
     Opt.min(Objective(lambda solution: constant(solution.get_x()), space), Parameter(budget=count))
 
 
+def stepped(dim: int, count: int, integrality: bool, keep: bool) -> None:
+    optimizer = racecars.Optimizer(
+        [(LOW, HIGH)] * dim, "race-cars", budget=count, rng=1, integrality=integrality
+    )
+    session = Session(optimizer, optimizer.space, maxfev=count, keep=keep)
+    session.drive(constant, ())
+    session.close()
+
+
+KEPT = {"reals": False, "integers": True}
+"""Spaces in which trials are kept: whether they are of integers."""
+
 DISCRETE: dict[str, Callable[[int, int], None]] = {
     "integers": minimized_integers,
     "choices": minimized_choices,
@@ -150,6 +165,12 @@ def measure(rounds: int) -> dict[str, float]:
     for dim in DISCRETE_DIMS:
         for name, loop in DISCRETE.items():
             jobs[f"{name}_{dim}_ns"] = (loop, dim, 1_000_000 // dim)
+    for dim in DISCRETE_DIMS:
+        for name, whole in KEPT.items():
+            for keep in (True, False):
+                step = functools.partial(stepped, integrality=whole, keep=keep)
+                job = (step, dim, 2_500_000 // dim)
+                jobs[f"{'kept' if keep else 'dropped'}_{name}_{dim}_ns"] = job
     found = {name: 1e9 * time for name, time in least(jobs, rounds).items()}
     found["minimize_over_bare_loop"] = found["minimize_ns"] / found["bare_loop_ns"]
     found["minimize_over_filled_loop"] = found["minimize_ns"] / found["filled_loop_ns"]
@@ -202,6 +223,11 @@ def page(found: dict[str, float]) -> str:
             line("dict of names", f"names_{dim}_ns"),
             line("loop: build dict, call", f"names_loop_{dim}_ns"),
         ]
+        lines.append(f"n = {dim}, a step of race-cars that keeps trials")
+        for name in KEPT:
+            kept, dropped = found[f"kept_{name}_{dim}_ns"], found[f"dropped_{name}_{dim}_ns"]
+            share = f"{dropped:.0f} ns with none: keeping costs {100 * (kept / dropped - 1):.0f} %"
+            lines.append(line(name, f"kept_{name}_{dim}_ns", share))
     return "\n".join(line.rstrip() for line in lines)
 
 

@@ -8,11 +8,12 @@ are always inside the bounds.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
-from racecars.space import Choice, Integer, Real, Space, space_of
+from racecars.space import Choice, Integer, Real, Space, space_of, when
 
 __all__ = ["Axis", "space_of_axes"]
 
@@ -73,9 +74,18 @@ class Axis:
         return nearest if math.isclose(steps, nearest, rel_tol=1e-9, abs_tol=1e-9) else steps
 
 
-def space_of_axes(axes: Iterable[tuple[str, Axis]]) -> Space:
-    """The space of these coordinates, in which a point is the array of their numbers."""
-    return space_of({name: axis.domain() for name, axis in axes})
+def space_of_axes(
+    axes: Iterable[tuple[str, Axis]], conditions: Mapping[str, str] = MappingProxyType({})
+) -> Space:
+    """The space of these coordinates, in which a point is the array of their numbers. Those with a
+    condition are NaN where it does not hold."""
+    domains = {name: axis.domain() for name, axis in axes}
+    return space_of(
+        {
+            name: when(conditions[name], domain) if name in conditions else domain
+            for name, domain in domains.items()
+        }
+    )
 
 
 def _position(choices: Sequence[Any], value: Any) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -18,7 +18,7 @@ from racecars._core import Session
 from racecars._objective import Objective, Outcome, outcome_of
 from racecars._run import Run
 from racecars.optimizer import Optimizer, seed_of
-from racecars.space import Space, space_of
+from racecars.space import Space, Where, space_of
 from racecars.trials import Plan, trials_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def minimize(
     from_: Any = None,
     assume: Mapping[str, Any] | None = None,
     integrality: Any = None,
-    where: str | Sequence[str] | None = None,
+    where: Where | None = None,
     constraints: Any = (),
     maxfev: int | None = None,
     maxtime: float | None = None,
@@ -110,9 +110,13 @@ def minimize(
     integrality
         Which coordinates of ``bounds`` are integers, as in ``differential_evolution``.
     where
-        Constraints on the parameters that every evaluated point satisfies, as text: ``"a < b"``,
-        ``["x[0] + x[1] <= 10", "not (mode = fast and level > 3)"]``. They cost no evaluations.
-        docs/spaces.md has what can be said.
+        Constraints on the parameters that every evaluated point satisfies. They cost no
+        evaluations. Texts: ``"a < b"``, ``["x[0] + x[1] <= 10", "not (mode = fast and n > 3)"]``
+        (docs/spaces.md has what can be said); or functions that take one point, as ``fun`` does
+        (also with ``vectorized``), and return ``True`` where it is allowed. Functions are called
+        in this process, often several times for a point, and only where all texts hold; if one
+        raises, so does ``minimize``. Files have only their names: a run that is resumed needs
+        functions of the same names, which must do the same.
     constraints
         SciPy's ``NonlinearConstraint``, ``LinearConstraint``, dicts, functions whose values must
         be at most 0, or a list of them. A point that violates one is not evaluated; it counts in

@@ -56,6 +56,9 @@ class Processes(Pool):
             worker.end()
             worker = self.start()
             worker.give(number, work)
+        except BaseException:  # the point cannot be sent
+            worker.end()
+            raise
         self.busy.append(worker)
 
     def start(self) -> Worker:

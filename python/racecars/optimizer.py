@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from racecars import _core
 from racecars._files import write_atomically
-from racecars.space import space_of
+from racecars.space import Where, space_of
 
 __all__ = ["Best", "Optimizer", "seed_of"]
 
@@ -93,7 +92,7 @@ class Optimizer(_core.Optimizer):
         budget: int | None = None,
         rng: Any = None,
         integrality: Any = None,
-        where: str | Sequence[str] | None = None,
+        where: Where | None = None,
         **options: Any,
     ) -> Optimizer:
         core = space_of(space, integrality, where)
@@ -134,15 +133,18 @@ class Optimizer(_core.Optimizer):
         write_atomically(Path(path), self.to_bytes())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], space: Any = None) -> Optimizer:
+    def load(
+        cls, path: str | os.PathLike[str], space: Any = None, where: Where | None = None
+    ) -> Optimizer:
         """The optimizer that was saved to a file; it continues exactly as that one would have.
 
         Choices that are neither numbers nor strings come back as such only with ``space``.
+        Functions of ``where`` are not saved: give ``space`` and ``where`` again.
         """
-        return cls.from_bytes(Path(path).read_bytes(), space)
+        return cls.from_bytes(Path(path).read_bytes(), space, where)
 
     @classmethod
-    def from_bytes(cls, saved: bytes, space: Any = None) -> Optimizer:
+    def from_bytes(cls, saved: bytes, space: Any = None, where: Where | None = None) -> Optimizer:
         """The optimizer that :meth:`to_bytes` gave these bytes for.
 
         >>> import racecars
@@ -151,11 +153,12 @@ class Optimizer(_core.Optimizer):
         >>> one.ask().params == two.ask().params
         True
         """
-        core = None if space is None else space_of(space)
+        core = None if space is None else space_of(space, None, where)
         return _core.Optimizer.__new__(cls, core, None, None, 0, {}, saved)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_bytes, (self.to_bytes(),)
+        space = self.space if self.space.functions else None
+        return type(self).from_bytes, (self.to_bytes(), space)
 
     def __repr__(self) -> str:
         name, n = type(self).__name__, self.space.dimension

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -91,6 +92,49 @@ def _shown(value: Any) -> str:
         return f"<{type(value).__name__}>"
 
 
+class Plots:
+    """The plots of a result, which need matplotlib: see :mod:`racecars.plot`."""
+
+    def __init__(self, res: OptimizeResult) -> None:
+        self._res = res
+
+    def __call__(self, ax: Any = None, *, log: bool | None = None) -> Any:
+        """Draws the values and the best so far over the evaluations, and returns the axes.
+
+        ``log`` draws the distance from the best value on a logarithmic axis, which shows how the
+        run converged; by default it does where a quarter of the values is a hundred times closer
+        to the best than the farthest. The best value itself has no place on that axis. ``ax`` are
+        the axes to draw on.
+        """
+        from racecars import plot
+
+        return plot.progress(self._res, ax, log=log)
+
+    def importance(self, ax: Any = None, **keywords: Any) -> Any:
+        """How much each parameter matters: :func:`racecars.plot.importance`."""
+        from racecars import plot
+
+        return plot.importance(self._res, ax, **keywords)
+
+    def slices(self, names: Iterable[str] | None = None, **keywords: Any) -> Any:
+        """The value over each parameter: :func:`racecars.plot.slices`."""
+        from racecars import plot
+
+        return plot.slices(self._res, names, **keywords)
+
+    def parallel(self, names: Iterable[str] | None = None, ax: Any = None) -> Any:
+        """The best tenth as lines over the parameters: :func:`racecars.plot.parallel`."""
+        from racecars import plot
+
+        return plot.parallel(self._res, names, ax)
+
+    def region(self, names: Iterable[str] | None = None) -> Any:
+        """Where the search looked over time: :func:`racecars.plot.region`."""
+        from racecars import plot
+
+        return plot.region(self._res, names)
+
+
 class OptimizeResult(_Base):
     """The result of :func:`racecars.minimize`: a dict whose keys are attributes.
 
@@ -157,17 +201,10 @@ class OptimizeResult(_Base):
             webbrowser.open(page.absolute().as_uri())
         return page
 
-    def plot(self, ax: Any = None, *, log: bool | None = None) -> Any:
-        """Draws the values and the best so far over the evaluations, and returns the axes.
-
-        ``log`` draws the distance from the best value on a logarithmic axis, which shows how the
-        run converged; by default it does where a quarter of the values is a hundred times closer
-        to the best than the farthest. The best value itself has no place on that axis. ``ax`` are
-        the axes to draw on. Needs matplotlib. More plots are in :mod:`racecars.plot`.
-        """
-        from racecars import plot
-
-        return plot.progress(self, ax, log=log)
+    @property
+    def plot(self) -> Plots:
+        """``res.plot()`` draws the progress; ``res.plot.importance()`` and so on draw more."""
+        return Plots(self)
 
     def _repr_html_(self) -> str:
         keys = ("message", "fun", "params", "x", "nfev", "n_failed", "n_infeasible")

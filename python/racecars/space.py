@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numbers
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 
 from racecars._core import Space
+
+# What ``where`` takes.
+Where = Union[str, Callable[..., Any], Sequence[Union[str, Callable[..., Any]]]]
 
 __all__ = [
     "Choice",
@@ -122,9 +125,9 @@ def space_of(given: Any, integrality: Any = None, where: Any = None) -> Space:
     ...
     ValueError: bounds[1]: low 3.0 is above high 1.0
     """
-    constraints = _constraints(where)
+    constraints, functions = _constraints(where)
     if isinstance(given, Space):
-        if constraints:
+        if constraints or functions:
             raise ValueError("`where` goes with bounds or a dict; the space has its constraints")
         return given
     if isinstance(given, Mapping):
@@ -140,19 +143,36 @@ def space_of(given: Any, integrality: Any = None, where: Any = None) -> Space:
             name: getattr(conditional.get(name), "given", part) for name, part in given.items()
         }
         entries = [_entry(name, part) for name, part in plain.items()]
-        return Space(entries, True, conditions, constraints)
-    return _from_bounds(given, integrality, constraints)
+        space = Space(entries, True, conditions, constraints, functions)
+    else:
+        space = _from_bounds(given, integrality, constraints, functions)
+    if space.narrow_note is not None:
+        from racecars._run import warn
+
+        warn(f"where: {space.narrow_note}", UserWarning)
+    return space
 
 
-def _constraints(where: Any) -> list[str]:
-    texts = [where] if isinstance(where, str) else list(where or ())
-    for text in texts:
-        if not isinstance(text, str):
+Function = tuple[str, Callable[..., Any]]
+
+
+def _constraints(where: Any) -> tuple[list[str], list[Function]]:
+    """The constraints that are texts, and those that are functions, with distinct names."""
+    given = [where] if isinstance(where, str) or callable(where) else list(where or ())
+    texts, functions = [], dict[str, Callable[..., Any]]()
+    for one in given:
+        if isinstance(one, str):
+            texts.append(one)
+        elif callable(one):
+            name = str(getattr(one, "__name__", type(one).__name__))
+            same = sum(other == name or other.startswith(f"{name} (") for other in functions)
+            functions[name if same == 0 else f"{name} ({same + 1})"] = one
+        else:
             raise TypeError(
-                f"where: {_short(text)} is not a text such as 'a < b'; functions of the point go "
-                "to `constraints`"
+                f"where: {_short(one)} is neither a text such as 'a < b' nor a function that takes "
+                "a point and returns True or False"
             )
-    return texts
+    return texts, list(functions.items())
 
 
 def _warn_of_integers(given: Mapping[Any, Any]) -> None:
@@ -183,7 +203,9 @@ def _warn_of_integers(given: Mapping[Any, Any]) -> None:
     )
 
 
-def _from_bounds(given: Any, integrality: Any, constraints: list[str]) -> Space:
+def _from_bounds(
+    given: Any, integrality: Any, constraints: list[str], functions: list[Function]
+) -> Space:
     low, high = _ends(given)
     whole = _integrality(integrality, len(low))
     for end, values in (("low", low), ("high", high)):
@@ -210,7 +232,7 @@ def _from_bounds(given: Any, integrality: Any, constraints: list[str]) -> Space:
         name = "x" if len(starts) == 1 else f"x{start}"
         a, b = float(low[start]), float(high[start])
         entries.append(_coordinate(name, stop - start, a, b, bool(whole[start]), start))
-    return Space(entries, False, [], constraints)
+    return Space(entries, False, [], constraints, functions)
 
 
 def _coordinate(name: str, count: int, low: float, high: float, whole: bool, index: int) -> Any:

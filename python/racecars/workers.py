@@ -124,7 +124,9 @@ class _Dispatcher:
         self.run, self.pool, self.maxfev, self.target = run, pool, maxfev, target
         self.by_time = pool.is_timed and not in_order
         """Whether the number of trials out depends on how long evaluations take."""
-        self.may_stretch = self.by_time and pool.takes_stretches
+        # The functions of `where` are called in this process.
+        has_functions = bool(run.session.space.functions)
+        self.may_stretch = self.by_time and pool.takes_stretches and not has_functions
         self.again: deque[Trial] = deque()
         """Trials to be sent again."""
         self.tries: dict[int, int] = {}

@@ -147,11 +147,50 @@ def test_conditional_parameters_are_learned() -> None:
         y = trial.suggest_float("y", 1e-5, 1, log=True)
         return abs(math.log10(y) + 3) + abs(trial.suggest_int("n", 0, 100) - 35) / 20
 
-    study = run(RaceCarsSampler(seed=1), 200, objective)
-    assert study.best_params["kind"] == "b"
-    assert study.best_value < 0.5
+    for method in ("auto", "race-cars"):
+        study = run(RaceCarsSampler(seed=1, method=method), 200, objective)
+        assert study.best_params["kind"] == "b"
+        assert study.best_value < 0.5
     kinds = [trial.params["kind"] for trial in study.trials[100:]]
     assert kinds.count("b") > kinds.count("a")
+
+
+def conditions(objective: Any, trials: int = 60) -> dict[str, Any]:
+    """The conditions that a sampler sees in the trials of an objective."""
+    sampler = RaceCarsSampler(seed=3, method="random")
+    run(sampler, trials, objective)
+    assert sampler._learner is not None
+    return dict(sampler._learner._conditions)
+
+
+def test_conditions_are_seen_in_trials() -> None:
+    def nested(trial: Trial) -> float:
+        x = trial.suggest_float("always", 0, 1)
+        model = trial.suggest_categorical("model `of` kind", ["svm", "net", "none"])
+        if model == "none":
+            return x + 2
+        if model == "svm":
+            return x + trial.suggest_float("C", 0, 1)
+        layers = trial.suggest_int("layers", 1, 4)
+        if trial.number % 7 == 3:
+            raise optuna.TrialPruned
+        return x + sum(trial.suggest_float(f"units{i}", 0, 1) for i in range(layers))
+
+    found = conditions(nested)
+    assert set(found) >= {"C", "layers", "units1", "units2", "units3"}
+    assert found["C"].parent == found["layers"].parent == "model `of` kind"
+    assert set(found["C"].without) == {"net", "none"}
+    assert found["units2"].parent == "layers" and found["units2"].above in (1, 2)
+
+
+def test_what_no_condition_explains_is_always_active() -> None:
+    def odd(trial: Trial) -> float:
+        a, b = (trial.suggest_categorical(name, [0, 1]) for name in "ab")
+        return float(a == b) + (trial.suggest_float("x", 0, 1) if a != b else 0.5)
+
+    assert conditions(odd) == {}
+    study = run(RaceCarsSampler(seed=1), 60, odd)
+    assert study.best_value < 0.1
 
 
 def test_parameters_that_come_late_are_learned() -> None:

@@ -125,6 +125,13 @@ def test_a_worker_that_dies_is_a_failed_evaluation(way: str) -> None:
     assert res.errors[0].kind == "lost"
 
 
+def test_a_point_that_cannot_be_sent_leaves_no_process() -> None:
+    space = {"f": [lambda x: x, lambda x: 2 * x], "x": (0.0, 1.0)}
+    with pytest.raises(Exception, match="pickle"):
+        racecars.minimize(lambda p: p["f"](p["x"]), space=space, maxfev=9, workers=2, rng=1)
+    assert multiprocessing.active_children() == []
+
+
 def test_a_death_is_tried_again(tmp_path: Path) -> None:
     def fun(x: Any) -> float:
         marker = tmp_path / f"{x[0]!r}"

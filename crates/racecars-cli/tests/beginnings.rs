@@ -3,71 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod common;
+
+use common::Folder;
 use serde_json::{Value, json};
-use std::path::Path;
-use std::process::{Command, Output};
-
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    /// Runs racecars with the words of a line; `'...'` is one.
-    fn run(&self, line: &str) -> Output {
-        let mut words = Vec::new();
-        for (i, part) in line.split('\'').enumerate() {
-            match i % 2 {
-                0 => words.extend(part.split_whitespace()),
-                _ => words.push(part),
-            }
-        }
-        let mut command = Command::new(env!("CARGO_BIN_EXE_racecars"));
-        command.args(words).current_dir(self.path()).output().unwrap()
-    }
-
-    fn ok(&self, line: &str) -> (String, String) {
-        let output = self.run(line);
-        let [stdout, stderr] =
-            [output.stdout, output.stderr].map(|s| String::from_utf8(s).unwrap());
-        assert!(output.status.success(), "`{line}` failed: {stderr}");
-        (stdout, stderr)
-    }
-
-    fn text(&self, line: &str) -> String {
-        self.ok(line).0
-    }
-
-    fn json(&self, line: &str) -> Value {
-        serde_json::from_str(&self.text(line)).unwrap()
-    }
-
-    fn error(&self, line: &str) -> String {
-        let output = self.run(line);
-        assert!(!output.status.success(), "`{line}` was accepted");
-        String::from_utf8(output.stderr).unwrap()
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.path().join(name), text).unwrap();
-    }
-
-    fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.path().join(name)).unwrap()
-    }
-
-    /// The first line of a study's journal.
-    fn plan(&self, study: &str) -> Value {
-        let journal = self.read(&format!("{study}/journal.jsonl"));
-        let first: Value = serde_json::from_str(journal.lines().next().unwrap()).unwrap();
-        first["study"].clone()
-    }
-}
 
 /// (n - 12)^2, with whatever else is passed.
 const SQUARE: &str = "-- sh -c 'echo $((({n} - 12) * ({n} - 12)))'";

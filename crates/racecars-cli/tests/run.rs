@@ -4,49 +4,11 @@
 
 mod common;
 
-use common::{interrupt, wait_until};
+use common::{Folder, interrupt, wait_until};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_racecars"));
-        command.args(arguments).current_dir(self.path());
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-
-    fn text(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    fn json(&self, arguments: &[&str]) -> Value {
-        serde_json::from_str(&self.text(arguments)).unwrap()
-    }
-
-    fn error(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
-        assert!(!output.status.success(), "{arguments:?} was accepted");
-        String::from_utf8(output.stderr).unwrap()
-    }
-}
+use std::process::{Command, Stdio};
 
 const SQUARE: [&str; 4] = ["--", "sh", "-c", "echo $((({n} - 12) * ({n} - 12)))"];
 

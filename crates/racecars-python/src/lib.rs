@@ -1,6 +1,6 @@
 //! `racecars._core`: the core for Python, thin. What users see is in `python/racecars`.
 //!
-//! - `space`: spaces, and points as arrays and dicts
+//! - `space`: spaces, and points as arrays and dicts; `predicate`: constraints that are Python functions
 //! - `algorithm`: an algorithm from its name and keyword options
 //! - `candidate`, `optimizer`: ask and tell
 //! - `session`, `drive`: runs, and the loop that calls a Python function one point after the other
@@ -16,6 +16,7 @@ mod drive;
 mod embedding;
 mod error;
 mod optimizer;
+mod predicate;
 mod session;
 mod space;
 mod study;

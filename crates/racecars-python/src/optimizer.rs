@@ -215,11 +215,12 @@ impl Optimizer {
     }
 
     fn load(py: Python<'_>, saved: &[u8], space: Option<Py<Space>>) -> PyResult<Self> {
-        let core = racecars::load(saved).map_err(refused)?;
+        let core = match &space {
+            Some(space) => racecars::load_in(&space.get().core, saved),
+            None => racecars::load(saved),
+        };
+        let core = core.map_err(refused)?;
         let space = match space {
-            Some(space) if space.get().core != *core.space() => {
-                return Err(PyValueError::new_err("the saved optimizer searches another space"));
-            }
             Some(space) => space,
             None => Py::new(py, Space::bare(py, core.space().clone())?)?,
         };
@@ -275,7 +276,9 @@ impl Optimizer {
     fn next(&self, py: Python<'_>) -> PyResult<Option<racecars::Candidate>> {
         let mut inner = self.lock(py);
         let core = inner.core()?;
-        Ok(work(py, is_long(core), || core.ask()))
+        let candidate = work(py, is_long(core), || core.ask());
+        self.space.get().check_functions()?;
+        Ok(candidate)
     }
 
     /// Tells the core. The candidate is taken when it is known that nobody else has the optimizer.
@@ -316,6 +319,7 @@ impl Optimizer {
             }
         });
         drop(guard);
+        space.check_functions()?;
         if numbers.is_empty() {
             return Err(self.exhausted());
         }

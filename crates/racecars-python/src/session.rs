@@ -7,6 +7,7 @@ use crate::algorithm::rules;
 use crate::candidate::restored;
 use crate::error::{Refused, closed, refused};
 use crate::optimizer::{Optimizer, is_large};
+use crate::predicate::Raised;
 use crate::space::Space;
 use crate::study::Journal;
 use crate::trials::{Stopwatch, Timing, TrialData, Trials};
@@ -68,7 +69,7 @@ impl Session {
     #[new]
     #[pyo3(signature = (
         optimizer, space, *, maxfev=None, maxtime=None, target=None, patience=None, lookahead=None,
-        watch=false, maximize=false, patience_tolerance=0.0
+        watch=false, maximize=false, patience_tolerance=0.0, keep=true
     ))]
     #[allow(clippy::too_many_arguments, reason = "keywords of a private Python class")]
     fn new(
@@ -83,6 +84,7 @@ impl Session {
         watch: bool,
         maximize: bool,
         patience_tolerance: f64,
+        keep: bool,
     ) -> PyResult<Py<Self>> {
         let order = lookahead.map_or(Order::AsTheyCome, |lookahead| Order::InOrder { lookahead });
         let direction = if maximize { Direction::Maximize } else { Direction::Minimize };
@@ -105,7 +107,7 @@ impl Session {
             out: BTreeMap::new(),
             again: VecDeque::new(),
             journal: None,
-            trials: Trials::new(dimension),
+            trials: if keep { Trials::new(dimension) } else { Trials::only_first(dimension) },
             watch: Stopwatch::new(started),
             values: Vec::new(),
             skipped: 0,
@@ -379,12 +381,15 @@ impl Session {
         let mut inner = self.lock(py);
         let inner = &mut *inner;
         let is_long = self.is_long(inner)?;
-        Ok(work(py, is_long, || {
+        let raised = &*self.space.get().raised;
+        let next = work(py, is_long, || {
             if inner.journal.is_some() || !inner.again.is_empty() {
-                return inner.step_and_record(done, elapsed);
+                return inner.step_and_record(done, elapsed, raised);
             }
             Ok(inner.step(done, elapsed)?)
-        })?)
+        })?;
+        self.space.get().check_functions()?;
+        Ok(next)
     }
 
     /// Whether the next step may take so long that the interpreter is released.
@@ -407,12 +412,7 @@ impl Session {
 
     /// An encoded point as the function takes it.
     pub(crate) fn point<'py>(&self, py: Python<'py>, codes: &[f64]) -> PyResult<Bound<'py, PyAny>> {
-        let space = self.space.get();
-        if space.is_by_name {
-            Ok(space.dict(py, codes)?.into_any())
-        } else {
-            Ok(space.array(py, codes).into_any())
-        }
+        self.space.get().point(py, codes)
     }
 }
 
@@ -460,6 +460,7 @@ impl Inner {
         &mut self,
         done: Option<(Trial, f64)>,
         elapsed: Duration,
+        raised: &Raised,
     ) -> Result<Next, Refused> {
         if let Some((trial, value)) = done {
             let (timing, outcome) = (self.watch.end(), Outcome::Value(value));
@@ -473,6 +474,10 @@ impl Inner {
             return Ok(Next::Evaluate(trial));
         }
         let next = self.step(None, elapsed)?;
+        if raised.is_some() {
+            // The point may not be allowed, so the journal must not have it.
+            return Ok(Next::Wait);
+        }
         if let (Next::Evaluate(trial), Some(journal), Some(core)) =
             (&next, &mut self.journal, &self.core)
         {

@@ -1,12 +1,14 @@
 //! A space with the Python objects that its choices stand for.
 
 use crate::error::refused;
+use crate::predicate::{Raised, predicate};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
 use racecars::{Domain, Scale, Structure, Value, Values};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// What Python says of one name: `(name, count or None, kind, numbers, is_log, labels, objects)`.
 type Entry<'py> = (
@@ -19,8 +21,12 @@ type Entry<'py> = (
     Vec<Py<PyAny>>,
 );
 
-/// What pickle keeps of a space: the core's space as JSON, the objects of its choices, whether points are dicts.
-type Parts = (String, Vec<Vec<Py<PyAny>>>, bool);
+/// A constraint that is a Python function, and its name.
+type Function = (String, Py<PyAny>);
+
+/// What pickle keeps of a space: the core's space as JSON, the objects of its choices, whether points are dicts, and
+/// the functions.
+type Parts = (String, Vec<Vec<Py<PyAny>>>, bool, Vec<Function>);
 
 #[pyclass(frozen, module = "racecars._core")]
 pub(crate) struct Space {
@@ -32,18 +38,24 @@ pub(crate) struct Space {
     /// Whether the user gave names, and so wants points as dicts.
     #[pyo3(get)]
     pub(crate) is_by_name: bool,
+    functions: Vec<Function>,
+    /// What a function raised.
+    pub(crate) raised: Arc<Raised>,
 }
 
 #[pymethods]
 impl Space {
     #[new]
-    #[pyo3(signature = (entries, is_by_name, conditions = Vec::new(), constraints = Vec::new()))]
+    #[pyo3(signature = (
+        entries, is_by_name, conditions = Vec::new(), constraints = Vec::new(), functions = Vec::new()
+    ))]
     fn new(
         py: Python<'_>,
         entries: Vec<Entry<'_>>,
         is_by_name: bool,
         conditions: Vec<(String, String)>,
         constraints: Vec<String>,
+        functions: Vec<Function>,
     ) -> PyResult<Self> {
         let mut builder = racecars::Space::builder();
         let mut objects = Vec::with_capacity(entries.len());
@@ -72,13 +84,25 @@ impl Space {
         }
         builder = constraints.into_iter().fold(builder, |builder, text| builder.subject_to(text));
         let core = builder.build().map_err(refused)?;
-        Ok(Space::with_objects(py, core, objects, is_by_name))
+        Space::with_objects(py, core, objects, is_by_name).with_functions(py, functions)
     }
 
     /// The number of coordinates.
     #[getter]
     fn dimension(&self) -> usize {
         self.core.dimension()
+    }
+
+    /// Says how little of the ranges satisfies the constraints, if it is little.
+    #[getter]
+    fn narrow_note(&self) -> Option<String> {
+        self.core.narrow_note()
+    }
+
+    /// The names of the constraints that are functions.
+    #[getter]
+    fn functions(&self) -> Vec<&str> {
+        self.core.functions().collect()
     }
 
     /// The names, in order.
@@ -195,6 +219,7 @@ impl Space {
         json: &str,
         objects: Vec<Vec<Py<PyAny>>>,
         is_by_name: bool,
+        functions: Vec<Function>,
     ) -> PyResult<Self> {
         let core: racecars::Space =
             serde_json::from_str(json).map_err(|error| PyValueError::new_err(error.to_string()))?;
@@ -203,14 +228,14 @@ impl Space {
         if !counts.eq(objects.iter().map(Vec::len)) {
             return Err(PyValueError::new_err("the space has not one object per choice"));
         }
-        Ok(Space::with_objects(py, core, objects, is_by_name))
+        Space::with_objects(py, core, objects, is_by_name).with_functions(py, functions)
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Parts)> {
-        let of = |entry: &Vec<Py<PyAny>>| entry.iter().map(|object| object.clone_ref(py)).collect();
-        let objects = self.objects.iter().map(of).collect();
+        let objects = self.objects.iter().map(|entry| copies_of(py, entry)).collect();
         let make = py.get_type::<Space>().getattr("from_parts")?;
-        Ok((make, (self.to_json()?, objects, self.is_by_name)))
+        let functions = copies(py, &self.functions);
+        Ok((make, (self.to_json()?, objects, self.is_by_name, functions)))
     }
 }
 
@@ -223,7 +248,39 @@ impl Space {
     ) -> Self {
         let names = core.entries().iter();
         let names = names.map(|entry| PyString::intern(py, entry.name()).unbind()).collect();
-        Space { is_plain: core.is_plain(), core, objects, names, is_by_name }
+        let (functions, raised) = (Vec::new(), Arc::default());
+        Space { is_plain: core.is_plain(), core, objects, names, is_by_name, functions, raised }
+    }
+
+    /// This space with functions that all points satisfy.
+    fn with_functions(self, py: Python<'_>, functions: Vec<Function>) -> PyResult<Self> {
+        if functions.is_empty() {
+            return Ok(self);
+        }
+        let raised: Arc<Raised> = Arc::default();
+        let objects = self.objects.iter().map(|entry| copies_of(py, entry)).collect();
+        let (mut core, is_by_name, space) = (self.core.clone(), self.is_by_name, Arc::new(self));
+        for (name, function) in copies(py, &functions) {
+            let holds = predicate(name.clone(), function, space.clone(), raised.clone());
+            let constrained = core.with_function(&name, holds);
+            raised.take()?;
+            core = constrained.map_err(refused)?;
+        }
+        Ok(Space { functions, raised, ..Space::with_objects(py, core, objects, is_by_name) })
+    }
+
+    /// Raises what a function raised since this was called last.
+    pub(crate) fn check_functions(&self) -> PyResult<()> {
+        if self.functions.is_empty() { Ok(()) } else { self.raised.take() }
+    }
+
+    /// An encoded point as Python functions take it: a dict where there are names, or an array.
+    pub(crate) fn point<'py>(&self, py: Python<'py>, codes: &[f64]) -> PyResult<Bound<'py, PyAny>> {
+        if self.is_by_name {
+            Ok(self.dict(py, codes)?.into_any())
+        } else {
+            Ok(self.array(py, codes).into_any())
+        }
     }
 
     /// A space read from a save, whose choices stand for themselves.
@@ -259,7 +316,12 @@ impl Space {
     }
 
     pub(crate) fn encode(&self, numbers: &[f64]) -> PyResult<Vec<f64>> {
-        self.core.from_numbers(numbers).map_err(refused)
+        self.checked(self.core.from_numbers(numbers))
+    }
+
+    fn checked(&self, encoded: racecars::Result<Vec<f64>>) -> PyResult<Vec<f64>> {
+        self.check_functions()?;
+        encoded.map_err(refused)
     }
 
     /// An encoded point as a dict of parameters.
@@ -273,7 +335,7 @@ impl Space {
                 continue;
             }
             let (codes, numbers) = (&codes[entry.range()], &numbers[entry.range()]);
-            if let Some(Structure::Subset { .. }) = entry.structure() {
+            if entry.is_subset() {
                 let items = self.objects[i].iter().zip(codes).filter(|(_, code)| **code != 0.0);
                 let items = items.map(|(item, _)| item.bind(py));
                 params.set_item(&self.names[i], PyList::new(py, items.collect::<Vec<_>>())?)?;
@@ -324,7 +386,7 @@ impl Space {
         for (name, given) in params.iter() {
             assignments.push(self.assignment(&name.extract::<String>()?, &given)?);
         }
-        self.core.encode(assignments).map_err(refused)
+        self.checked(self.core.encode(assignments))
     }
 
     /// Encodes a dict of parameters.
@@ -333,7 +395,7 @@ impl Space {
         for (name, given) in params.iter() {
             assignments.push(self.assignment(&name.extract::<String>()?, &given)?);
         }
-        self.core.encode(assignments).map_err(refused)
+        self.checked(self.core.encode(assignments))
     }
 
     /// A parameter and its value, as the core knows them.
@@ -370,6 +432,14 @@ impl Space {
             ))
         })
     }
+}
+
+fn copies_of(py: Python<'_>, objects: &[Py<PyAny>]) -> Vec<Py<PyAny>> {
+    objects.iter().map(|object| object.clone_ref(py)).collect()
+}
+
+fn copies(py: Python<'_>, functions: &[Function]) -> Vec<Function> {
+    functions.iter().map(|(name, function)| (name.clone(), function.clone_ref(py))).collect()
 }
 
 /// The numbers of an array, copied only where they are not contiguous.

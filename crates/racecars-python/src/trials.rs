@@ -119,6 +119,11 @@ impl Trials {
         }
     }
 
+    /// Keeps the first trial only, to measure what keeping all costs.
+    pub(crate) fn only_first(dimension: usize) -> Self {
+        Trials { stride: 1 << 40, ..Trials::new(dimension) }
+    }
+
     /// The session begins this many seconds after the study did.
     #[cfg(unix)]
     pub(crate) fn begin_at(&mut self, seconds: f64) {

@@ -138,8 +138,11 @@ impl JournaledSearch {
             Some(mut lines) => {
                 let first = lines.plan();
                 // Before the replay, which takes its time.
-                make(Some(first))?.check_continues(first, folder)?;
-                let mut state = State::new(first)?;
+                let plan = make(Some(first))?;
+                plan.check_continues(first, folder)?;
+                // An equal space, which has its functions: a journal only has their names.
+                let first = Plan { space: plan.space, ..first.clone() };
+                let mut state = State::new(&first)?;
                 lines.read(|line, event| {
                     state.replay(event?).map_err(|what| {
                         let path = path.display();

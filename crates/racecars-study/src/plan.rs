@@ -173,7 +173,7 @@ impl Plan {
             known.extend(taken.known);
             notes.push(taken.note);
         }
-        notes.extend(narrow_note(&space));
+        notes.extend(space.narrow_note());
         let (algorithm, version) = (settings.configured()?, VERSION);
         algorithm.takes(&space)?;
         let basis = Basis {
@@ -357,24 +357,6 @@ pub(crate) fn check_text(folder: &Path) -> Result<()> {
              rename it, or work in another one"
         ))),
     }
-}
-
-/// Says how little of the ranges satisfies the constraints, if it is little, and which constraint leaves least.
-fn narrow_note(space: &Space) -> Option<String> {
-    /// The share of the ranges that is not worth a note.
-    const WIDE: f64 = 0.02;
-    let (all, alone) = space.admitted_shares().split_last()?;
-    let by_share = space.constraints().zip(alone).min_by(|a, b| a.1.total_cmp(b.1));
-    let (narrowest, share) = by_share.filter(|_| *all < WIDE)?;
-    let percent = |share: f64| match share {
-        0.0 => "less than 0.2 %".to_string(),
-        share => format!("about {:.1} %", 100.0 * share),
-    };
-    Some(format!(
-        "{} of the ranges satisfies the constraints; `{narrowest}` alone {}",
-        percent(*all),
-        percent(*share)
-    ))
 }
 
 /// The error with the setting that it is of.

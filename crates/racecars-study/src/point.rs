@@ -3,7 +3,6 @@
 use crate::error::{Error, Result};
 use crate::parameter::{of_parameters, read_value};
 use crate::text::plain;
-use racecars::space::Structure;
 use racecars::{Domain, Space, Value, Values};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
@@ -99,8 +98,8 @@ impl NamedPoint {
             let (name, first) = (entry.name(), entry.range().start);
             let mut given = self.values.iter().filter(|(other, _)| other == name);
             let first_given = given.next();
-            if let (Some((_, Values::Many(items))), Some(Structure::Subset { .. }), None) =
-                (first_given, entry.structure(), given.clone().next())
+            if let (Some((_, Values::Many(items))), true, None) =
+                (first_given, entry.is_subset(), given.clone().next())
             {
                 values.push((name.to_string(), Values::Many(items.clone())));
                 continue;

@@ -136,7 +136,7 @@ pub use optimizers::random_search::RandomSearch;
 pub use optimizers::zo_adam::ZoAdam;
 pub use optimizers::{
     Algorithm, Best, Candidate, Decision, GivenSetting, MemberAccount, Optimizer, Portfolio,
-    Setting, ShrunkRegion, load,
+    Setting, ShrunkRegion, load, load_in,
 };
 pub use outcome::{Direction, Failure, FailureKind, Outcome, Rank};
 pub use portfolio::auto::{Auto, Noise};

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use proptest::prelude::*;
-use racecars::{Algorithm, Candidate, Outcome, Space, SpaceBuilder, load};
+use racecars::{Algorithm, Candidate, Outcome, Space, SpaceBuilder, load, load_in};
 
 /// A random space with three levels of conditions, constraints that may forbid most of the box, and structures.
 fn spaces() -> impl Strategy<Value = Space> {
@@ -17,7 +17,7 @@ fn spaces() -> impl Strategy<Value = Space> {
         Just("sum(w) < 1 + a"),
     ];
     let chosen = proptest::collection::vec(constraint, 0..3);
-    (chosen, any::<[bool; 4]>()).prop_filter_map("an empty space", |(constraints, kinds)| {
+    (chosen, any::<[bool; 5]>()).prop_filter_map("an empty space", |(constraints, kinds)| {
         let mut builder: SpaceBuilder = Space::builder()
             .real("a", 0.0, 1.0)
             .categorical("mode", ["fast", "slow", "exact"])
@@ -41,6 +41,11 @@ fn spaces() -> impl Strategy<Value = Space> {
         }
         if kinds[3] {
             builder = builder.simplex("mix", 3).when("mode = exact");
+        }
+        if kinds[4] {
+            builder = builder.subject_to_function("few layers", |p| {
+                p.integer("n").is_ok_and(|n| n % 3 != 1) && p.coordinates()[0] > 0.2
+            });
         }
         constraints.iter().fold(builder, |builder, text| builder.subject_to(*text)).build().ok()
     })
@@ -72,7 +77,7 @@ proptest! {
             let mut copy = None;
             for step in 0..40 {
                 if step == 20 {
-                    copy = Some(load(&optimizer.save()).unwrap());
+                    copy = Some(load_in(&space, &optimizer.save()).unwrap());
                 }
                 let Some(candidate) = optimizer.ask() else { break };
                 prop_assert_eq!(space.check(candidate.point()), Ok(()), "{}", algorithm);
@@ -134,6 +139,65 @@ fn a_box_that_is_nearly_all_forbidden_is_searched() {
     // The optimum has all but x[0] at 0.8 / 9.
     assert!(auto < 1.54, "{auto}");
     assert!(auto < random, "{auto} {random}");
+}
+
+#[test]
+fn random_search_draws_conditional_values_evenly() {
+    let space = Space::builder()
+        .categorical("mode", ["plain", "tuned"])
+        .boolean("deep")
+        .when("mode = tuned")
+        .real("x", 0.0, 1.0)
+        .build()
+        .unwrap();
+    let mut optimizer = Algorithm::random().optimizer(&space, None, 1).unwrap();
+    let mut counts = [0, 0];
+    for _ in 0..800 {
+        let candidate = optimizer.ask().unwrap();
+        let point = space.view(candidate.point());
+        let is_tuned = point.is_active("deep").unwrap();
+        if is_tuned {
+            counts[usize::from(point.boolean("deep").unwrap())] += 1;
+        }
+        // The best point is always one without it.
+        let value = f64::from(u8::from(is_tuned));
+        optimizer.tell(candidate, Outcome::from(value)).unwrap();
+    }
+    assert!(counts.iter().all(|count| (150..250).contains(count)), "{counts:?}");
+}
+
+#[test]
+fn functions_are_constraints_whose_names_are_saved() {
+    let space = || Space::builder().reals("x", 3, 0.0, 1.0).subject_to("x[2] > 0.5");
+    let sorted = |p: &racecars::Point<'_>| {
+        // Only where the texts hold.
+        assert!(p[2] > 0.5);
+        p.coordinates().is_sorted()
+    };
+    let whole = space().subject_to_function("sorted", sorted).build().unwrap();
+    let mut optimizer = Algorithm::auto().optimizer(&whole, Some(100), 1).unwrap();
+    for _ in 0..30 {
+        let candidate = optimizer.ask().unwrap();
+        assert!(candidate.point().is_sorted());
+        let value = candidate.point()[0];
+        optimizer.tell(candidate, Outcome::from(value)).unwrap();
+    }
+    let saved = optimizer.save();
+    let error = load(&saved).map(|_| ()).unwrap_err().to_string();
+    assert!(error.starts_with("constraint function `sorted`: only its name is known"), "{error}");
+    assert!(load_in(&space().build().unwrap(), &saved).is_err());
+    assert_eq!(load_in(&whole, &saved).unwrap().ask(), optimizer.ask());
+
+    let read: Space = serde_json::from_str(&serde_json::to_string(&whole).unwrap()).unwrap();
+    assert_eq!(read, whole);
+    assert_ne!(read, space().build().unwrap());
+    assert!(Algorithm::random().optimizer(&read, None, 1).is_err());
+    assert_eq!(read.check(&[0.9, 0.1, 0.6]), Ok(()));
+    let again = read.with_function("sorted", sorted).unwrap();
+    let error = again.check(&[0.9, 0.1, 0.6]).unwrap_err().to_string();
+    assert_eq!(error, "the point breaks a rule: it does not satisfy the function `sorted`");
+    let nothing = again.with_function("nothing", |_| false).unwrap_err().to_string();
+    assert!(nothing.starts_with("constraint function `nothing`: no point was found"), "{nothing}");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 """A sampler's knowledge of a study: the parameters seen, and an optimizer told of ended trials.
 
-All parameters of a study are coordinates of one space, whether a trial used them or not. A proposal
-has a value for each; where a trial did not need one, the point told keeps what was proposed, or, if
-another process proposed it, takes it from the best point, so that a good value survives while it is
+All parameters of a study are coordinates of one space. Those that are in some trials only have the
+conditions that trials show (`_conditions`), and are inactive where these do not hold. Where trials
+show none, a proposal has a value for them; what a trial did not use of it stays as it was proposed,
+or, if another process proposed it, as in the best point, so that a good value survives while it is
 out of use.
 
 Methods that begin with the same points in every process, such as the center, would evaluate them in
@@ -26,7 +27,8 @@ from optuna.trial import FrozenTrial, TrialState
 from racecars._axes import space_of_axes
 from racecars._core import Candidate, Space, SpaceExhausted
 from racecars.optimizer import Optimizer
-from racecars.optuna._distributions import axis, merged
+from racecars.optuna._conditions import Condition, condition_of, is_active
+from racecars.optuna._distributions import axis, center, merged
 
 # Unfinished trials checked per visit, in turn: more than run at a time, and a bound on the cost of
 # trials that never end because their process died.
@@ -51,6 +53,7 @@ class Learner:
         self._begin = begin
         self._sign = sign
         self._known: dict[str, BaseDistribution] = {}
+        self._conditions: dict[str, Condition] = {}
         self._optimizer: Optimizer | None = None
         self._visited = 0
         self._open: deque[FrozenTrial] = deque()
@@ -76,6 +79,8 @@ class Learner:
             new = distribution if old is None else merged(old, distribution)
             if new != old:
                 self._known[name] = new
+                if old is None:
+                    self._learn_condition(name)
                 # The next proposal makes an optimizer on the larger space, told of ended trials.
                 self._optimizer = None
 
@@ -103,13 +108,13 @@ class Learner:
             return None
         self._proposed[number] = candidate
         pairs = zip(self._axes.items(), candidate.x.tolist())
-        return {name: axis.value(value) for (name, axis), value in pairs}
+        return {name: axis.value(x) for (name, axis), x in pairs if not math.isnan(x)}
 
     def proposed(self, number: int, name: str) -> Any:
         """What was proposed to a trial for a parameter, ``None`` if nothing was."""
         candidate = self._proposed.get(number)
         place = self._places.get(name) if candidate is not None else None
-        if candidate is None or place is None:
+        if candidate is None or place is None or math.isnan(candidate.x[place]):
             return None
         return self._axes[name].value(float(candidate.x[place]))
 
@@ -122,7 +127,7 @@ class Learner:
         for trial in islice(reversed(self._open), MAX_COMPARED):
             is_foreign = trial.number not in self._proposed and trial.number != number
             point = self._complete_point(trial) if is_foreign else None
-            if point is not None and np.array_equal(point, candidate.x):
+            if point is not None and np.array_equal(point, candidate.x, equal_nan=True):
                 return trial
         return None
 
@@ -133,15 +138,48 @@ class Learner:
         if trial.params:
             self.meet(trial.distributions)
             self._ended.append(trial)
+            for name in self._known:
+                is_there = name in trial.params
+                # One that failed or was pruned may have ended before it was suggested.
+                is_seen = is_there or trial.state == TrialState.COMPLETE
+                if is_seen and is_there != is_active(name, self._conditions, trial.params):
+                    self._learn_condition(name)
         else:
             self._proposed.pop(trial.number, None)
+
+    def _learn_condition(self, name: str) -> None:
+        """Takes the condition of a parameter from all trials that have ended."""
+        with_it = [trial.params for trial in self._ended if name in trial.params]
+        without_it = [
+            trial.params
+            for trial in self._ended
+            if name not in trial.params and trial.state == TrialState.COMPLETE
+        ]
+        old = self._conditions.pop(name, None)
+        if with_it and without_it:
+            new = condition_of(name, self._known, with_it, without_it)
+            if new is not None:
+                self._conditions[name] = new
+        if self._conditions.get(name) != old:
+            self._optimizer = None
+
+    def _space(self) -> Space:
+        """The space of all parameters, with their conditions. Coordinates have names of their own,
+        since any text may be the name of a parameter."""
+        names = {name: f"p{place}" for place, name in enumerate(self._axes)}
+        conditions = {
+            names[name]: condition.text(names[condition.parent], self._axes[condition.parent])
+            for name, condition in self._conditions.items()
+        }
+        axes = ((names[name], axis) for name, axis in self._axes.items())
+        return space_of_axes(axes, conditions)
 
     def _learned(self, number: int) -> Optimizer:
         """The optimizer, told all that has ended."""
         if self._optimizer is None:
             self._axes = {name: axis(known) for name, known in self._known.items()}
             self._places = {name: place for place, name in enumerate(self._axes)}
-            self._optimizer = self._begin(space_of_axes(self._axes.items()), number)
+            self._optimizer = self._begin(self._space(), number)
             self._proposed.clear()
             self._foreign.clear()
             self._told = 0
@@ -155,7 +193,7 @@ class Learner:
         point: Any = self._point(optimizer, trial, candidate)
         if point is None:
             return
-        if candidate is not None and np.array_equal(point, candidate.x):
+        if candidate is not None and np.array_equal(point, candidate.x, equal_nan=True):
             point = candidate
         elif self._complete_point(trial) is not None:
             self._foreign[point.tobytes()] = trial
@@ -172,31 +210,42 @@ class Learner:
         self, optimizer: Optimizer, trial: FrozenTrial, candidate: Candidate | None
     ) -> NDArray[np.float64] | None:
         """The point of a trial, ``None`` if a value is out of bounds, as enqueued ones may be."""
-        if candidate is not None:
-            point = candidate.x
-        elif all(name in trial.params for name in self._axes):
-            return self._complete_point(trial)
-        else:
+        point = self._complete_point(trial)
+        if point is not None:
+            return point
+        if candidate is None:
             best = optimizer.best or Optimizer(optimizer.space, "random", rng=trial.number).ask()
-            point = best.x
-        return self._changed(point, trial)
+            usual = best.x
+        else:
+            usual = candidate.x
+        return self._filled(trial, usual)
 
     def _complete_point(self, trial: FrozenTrial) -> NDArray[np.float64] | None:
-        """The point of a trial that has all parameters, within bounds."""
-        if any(name not in trial.params for name in self._axes):
-            return None
-        return self._changed(np.empty(len(self._axes)), trial)
+        """The point of a trial that has all parameters that are active, within bounds."""
+        return self._filled(trial, None)
 
-    def _changed(
-        self, point: NDArray[np.float64], trial: FrozenTrial
+    def _filled(
+        self, trial: FrozenTrial, usual: NDArray[np.float64] | None
     ) -> NDArray[np.float64] | None:
-        """A copy of a point with the parameters of a trial, ``None`` if one is out of bounds."""
-        point = point.copy()
-        for name, value in trial.params.items():
-            place = self._places.get(name)
-            if place is None:  # has a single value
+        """The point with the parameters of a trial; those that it lacks are as usual. ``None`` if
+        one is out of bounds, or is lacking and there is no usual point."""
+        params = dict(trial.params)
+        point = np.full(len(self._axes), np.nan)
+        # Parents are before the parameters that depend on them.
+        for (name, here), place in zip(self._axes.items(), self._places.values()):
+            if not is_active(name, self._conditions, params):
+                if name in params:
+                    return None
                 continue
-            number = self._axes[name].number(value)
+            if name not in params:
+                if usual is None:
+                    return None
+                middle = center(self._known[name])
+                number = 0.0 if middle is None else here.number(middle)
+                point[place] = number if math.isnan(usual[place]) else usual[place]
+                params[name] = here.value(float(point[place]))
+                continue
+            number = here.number(params[name])
             if number is None:
                 return None
             point[place] = number

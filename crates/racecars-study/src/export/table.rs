@@ -6,7 +6,6 @@
 use super::{TrialRow, each_trial, moment};
 use crate::outcome::value_and_violation;
 use crate::trace::Reader;
-use racecars::space::Structure;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -21,12 +20,12 @@ pub(super) fn write(reader: &mut Reader, out: &mut dyn Write) -> io::Result<u64>
     let space = reader.space().clone();
     write!(out, "{COLUMNS}")?;
     for entry in space.entries() {
-        match entry.structure() {
+        if entry.is_subset() {
             // The items in one column.
-            Some(Structure::Subset { .. }) => write!(out, ",{}", quoted(entry.name()))?,
-            _ => entry
-                .range()
-                .try_for_each(|i| write!(out, ",{}", quoted(&space.coordinate_name(i))))?,
+            write!(out, ",{}", quoted(entry.name()))?;
+        } else {
+            let mut names = entry.range().map(|i| space.coordinate_name(i));
+            names.try_for_each(|name| write!(out, ",{}", quoted(&name)))?;
         }
     }
     let fixed = reader.plan().fixed.clone();
@@ -38,13 +37,12 @@ pub(super) fn write(reader: &mut Reader, out: &mut dyn Write) -> io::Result<u64>
         write_outcome(trial, out)?;
         let params: Map<String, Value> = serde_json::from_str(trial.params.get())?;
         for entry in space.entries() {
-            let is_subset = matches!(entry.structure(), Some(Structure::Subset { .. }));
             match params.get(entry.name()) {
-                Some(Value::Array(items)) if is_subset => {
+                Some(Value::Array(items)) if entry.is_subset() => {
                     let items: Vec<String> = items.iter().map(plain).collect();
                     write!(out, ",{}", quoted(&items.join(ITEMS)))?;
                 }
-                None if is_subset => write!(out, ",")?,
+                None if entry.is_subset() => write!(out, ",")?,
                 Some(Value::Array(values)) => {
                     values.iter().try_for_each(|value| write!(out, ",{}", cell(value)))?;
                 }

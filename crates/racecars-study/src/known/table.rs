@@ -6,7 +6,6 @@ use crate::export::ITEMS;
 use crate::parameter::read_value;
 use crate::point::NamedPoint;
 use crate::text::Names;
-use racecars::space::Structure;
 use racecars::{FailureKind, Outcome, Value, Values};
 
 /// Reads a table. Of the columns without a use here nothing is read; rows of trials that were running are left
@@ -64,9 +63,7 @@ impl Columns {
         for entry in names.space.entries() {
             let name = entry.name();
             let cells = match entry.array_len() {
-                Some(_) if matches!(entry.structure(), Some(Structure::Subset { .. })) => {
-                    Cells::Items(of(name)?)
-                }
+                Some(_) if entry.is_subset() => Cells::Items(of(name)?),
                 None => Cells::One(of(name)?),
                 Some(count) => {
                     let columns = (0..count).map(|i| of(&format!("{name}[{i}]")));

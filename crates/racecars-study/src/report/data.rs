@@ -12,6 +12,7 @@ use super::warnings::{self, Warning, warnings};
 use crate::known::Known;
 use crate::noise::Recommended;
 use crate::outcome::value_and_violation;
+use racecars::space::{Entry, Structure};
 use racecars::{Portfolio, Rank};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -192,23 +193,44 @@ fn known_place(place: f32) -> f32 {
     if place.is_nan() { 0.5 } else { place }
 }
 
-/// The values of a point: names, values, and where they stand in their ranges, unless they are fixed.
-fn assignments(digest: &Digest, point: &[f64]) -> Vec<(String, String, Option<f32>)> {
+/// The values of a point: names, values, and where they stand in their ranges; of orders and selections, what they
+/// are, and null if they are fixed.
+fn assignments(digest: &Digest, point: &[f64]) -> Vec<(String, String, Value)> {
     let space = &digest.plan.space;
     let value = |i: usize| space.decode_coordinate(i, point[i]).to_string();
-    let place = |i: usize| Some(places::place(space.axis(i), point[i]) as f32);
-    let active = space.entries().iter().zip(space.active(point)).filter(|(_, is)| *is);
-    let searched = active.flat_map(|(entry, _)| entry.range()).take(PARAMETERS);
-    let searched = searched.map(|i| (space.coordinate_name(i), value(i), place(i)));
+    let place = |i: usize| json!(places::place(space.axis(i), point[i]) as f32);
+    let view = space.view(point);
+    let mut searched = Vec::new();
+    for (entry, _) in space.entries().iter().zip(space.active(point)).filter(|(_, is)| *is) {
+        let room = PARAMETERS - searched.len();
+        if let (Some(what), Ok(values)) = (kind_of_whole(entry), view.values(entry.name())) {
+            let whole = (entry.name().to_string(), values.to_string(), json!(what));
+            searched.extend((room > 0).then_some(whole));
+            continue;
+        }
+        let coordinates = entry.range().take(room);
+        searched.extend(coordinates.map(|i| (space.coordinate_name(i), value(i), place(i))));
+    }
     let fixed = digest.plan.fixed.values().iter();
-    searched.chain(fixed.map(|(name, values)| (name.clone(), values.to_string(), None))).collect()
+    searched.extend(fixed.map(|(name, values)| (name.clone(), values.to_string(), Value::Null)));
+    searched
+}
+
+/// Orders and selections are shown in one line each: what it is of such an entry, `None` of others.
+fn kind_of_whole(entry: &Entry) -> Option<String> {
+    match entry.structure()? {
+        Structure::Permutation => Some(format!("an order of {}", entry.range().len())),
+        Structure::Subset { .. } => Some(format!("some of {}", entry.range().len())),
+        _ => None,
+    }
 }
 
 /// The number of active parameters that [`assignments`] has no room for.
 fn left_out(digest: &Digest, point: &[f64]) -> usize {
     let space = &digest.plan.space;
     let active = space.entries().iter().zip(space.active(point)).filter(|(_, is)| *is);
-    active.map(|(entry, _)| entry.range().len()).sum::<usize>().saturating_sub(PARAMETERS)
+    let lines = |entry: &Entry| kind_of_whole(entry).map_or(entry.range().len(), |_| 1);
+    active.map(|(entry, _)| lines(entry)).sum::<usize>().saturating_sub(PARAMETERS)
 }
 
 fn best(digest: &Digest) -> Option<Value> {

@@ -1,7 +1,6 @@
 //! The parameters of a trial, from JSON to an encoded point in one go. A journal of 100,000 trials of
 //! 500 parameters has fifty million numbers, so nothing is stored in between.
 
-use racecars::space::Structure;
 use racecars::{Space, Value};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -28,7 +27,7 @@ impl<'de> Visitor<'de> for Params<'_> {
             let entry = self.0.entry(&name).map_err(M::Error::custom)?;
             let (space, first) = (self.0, entry.range().start);
             let slots = &mut point[entry.range()];
-            if let Some(Structure::Subset { .. }) = entry.structure() {
+            if entry.is_subset() {
                 let items = map.next_value()?;
                 entry.encode(&items, slots).map_err(M::Error::custom)?;
                 continue;

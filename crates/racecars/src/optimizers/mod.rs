@@ -42,7 +42,7 @@ pub mod zo_adam;
 
 pub use registry::Algorithm;
 pub(crate) use registry::split_outside_brackets;
-pub use saved::load;
+pub use saved::{load, load_in};
 pub use settings::{GivenSetting, Setting};
 pub use shell::Shell;
 

@@ -17,7 +17,7 @@ impl Nested {
     /// Restores the optimizer after deserialization. It must search this space.
     pub(crate) fn open(&mut self, space: &Space, depth: usize) -> Result<()> {
         if let Nested::Saved(bytes) = self {
-            let optimizer = saved::load_nested(bytes, depth + 1)?;
+            let optimizer = saved::load_nested(bytes, Some(space), depth + 1)?;
             if optimizer.space() != space {
                 return Err(saved::unsound());
             }

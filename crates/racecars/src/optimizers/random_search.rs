@@ -19,6 +19,9 @@ pub(crate) struct UniformSearch;
 impl Search for UniformSearch {
     type Mark = ();
 
+    // Settling would draw defaults of conditional coordinates again, and so make them rare.
+    const SETTLES: bool = true;
+
     fn propose(&mut self, tools: &mut Tools<'_, ()>) -> Option<Proposal<()>> {
         let mut point = tools.buffer();
         let key = tools.draw(&mut point)?;

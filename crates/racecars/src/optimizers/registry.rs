@@ -392,6 +392,7 @@ impl Algorithm {
         seed: u64,
     ) -> Result<Box<dyn Optimizer>> {
         self.takes(space)?;
+        space.check_functions()?;
         let is_shallow = self.nesting() <= MAX_NESTING;
         ensure!(is_shallow, setting, "{self} nests optimizers more than {MAX_NESTING} deep");
         self.build(Setup { space, budget, seed })

@@ -40,18 +40,37 @@ struct Preamble {
 /// # Ok::<(), racecars::Error>(())
 /// ```
 pub fn load(bytes: &[u8]) -> Result<Box<dyn Optimizer>> {
-    load_nested(bytes, 0)
+    load_nested(bytes, None, 0)
 }
 
-/// Restores an optimizer nested in `depth` others.
-pub(crate) fn load_nested(bytes: &[u8], depth: usize) -> Result<Box<dyn Optimizer>> {
+/// Restores an optimizer of this space, whose [functions](crate::SpaceBuilder::subject_to_function) a save does
+/// not have.
+pub fn load_in(space: &Space, bytes: &[u8]) -> Result<Box<dyn Optimizer>> {
+    let optimizer = load_nested(bytes, Some(space), 0)?;
+    let is_same = optimizer.space() == space;
+    ensure!(is_same, saved, "the saved optimizer searches another space");
+    Ok(optimizer)
+}
+
+/// Restores an optimizer nested in `depth` others. If it was saved with a space like the given one, it gets
+/// that.
+pub(crate) fn load_nested(
+    bytes: &[u8],
+    given: Option<&Space>,
+    depth: usize,
+) -> Result<Box<dyn Optimizer>> {
     if depth > MAX_NESTING {
         return Err(unsound());
     }
     let (preamble, state) = open(bytes)?;
-    let space = serde_json::from_str(&preamble.space).map_err(|error| {
-        Error::saved(format!("the saved space is damaged: {error}")).caused_by(error)
-    })?;
+    let is_saved = |space: &&Space| preamble.space == written(space);
+    let space = match given.filter(is_saved) {
+        Some(space) => space.clone(),
+        None => serde_json::from_str(&preamble.space).map_err(|error| {
+            Error::saved(format!("the saved space is damaged: {error}")).caused_by(error)
+        })?,
+    };
+    space.check_functions()?;
     let restored = registry::restore(&preamble.algorithm, space, state, depth);
     restored.map_err(|error| match error.kind() {
         ErrorKind::Saved => error,
@@ -67,11 +86,15 @@ pub(super) fn save(algorithm: &str, space: &Space, state: &impl Serialize) -> Ve
 }
 
 /// Space for the header, and the preamble.
-#[expect(clippy::expect_used, reason = "see the messages")]
+#[expect(clippy::expect_used, reason = "see the message")]
 fn preamble(algorithm: &str, space: &Space) -> Vec<u8> {
-    let space = serde_json::to_string(space).expect("a space is strings and finite numbers");
-    let preamble = Preamble { algorithm: algorithm.to_string(), space };
+    let preamble = Preamble { algorithm: algorithm.to_string(), space: written(space) };
     postcard::to_extend(&preamble, vec![0; HEADER_BYTES]).expect("a preamble is two strings")
+}
+
+#[expect(clippy::expect_used, reason = "see the message")]
+fn written(space: &Space) -> String {
+    serde_json::to_string(space).expect("a space is strings and finite numbers")
 }
 
 /// Fills in the header.

@@ -34,8 +34,8 @@ pub(crate) trait Search: fmt::Debug + Send + Serialize + DeserializeOwned {
     /// and the shell stores no copy.
     const KEEPS_BEST: bool = false;
 
-    /// Whether proposed points satisfy the rules of the space already, as those of a portfolio's members do.
-    /// They are not changed then. Other algorithms propose points of the box.
+    /// Whether proposed points satisfy the rules of the space already, as draws and those of a portfolio's members
+    /// do. They are not changed then. Other algorithms propose points of the box.
     const SETTLES: bool = false;
 
     /// Proposes the next point; `None` if there is none.
@@ -261,13 +261,11 @@ impl<S: Search> Shell<S> {
         &self.search
     }
 
-    /// Makes a proposed point satisfy the rules of the space, and returns its key. Points that are settled
-    /// already are those of a portfolio's members.
+    /// Makes a proposed point satisfy the rules of the space, and returns its key.
     fn settle(&mut self, point: &mut [f64]) -> Option<u64> {
         /// Points tried before an unseen one is drawn.
         const MAX_TRIES: usize = 32;
-        let is_member_point = S::SETTLES && self.space.admits(point);
-        if is_member_point {
+        if S::SETTLES && self.space.admits(point) {
             return Some(self.space.key(point));
         }
         let anchor: Option<Box<[f64]>> = self.best().map(|best| best.point.into());

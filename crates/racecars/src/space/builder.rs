@@ -1,7 +1,8 @@
 //! The builder of spaces, and the checks that every space passes.
 
 use super::numbers::is_by_position;
-use super::{Domain, Entry, MAX_DIMENSION, Space, Structure, Value};
+use super::rules::Predicate;
+use super::{Domain, Entry, MAX_DIMENSION, Point, Space, Structure, Value};
 use crate::error::{Error, Result, ensure};
 use std::collections::HashSet;
 
@@ -10,6 +11,7 @@ use std::collections::HashSet;
 pub struct SpaceBuilder {
     coordinates: Vec<NamedDomain>,
     constraints: Vec<String>,
+    predicates: Vec<Predicate>,
     /// The first condition that was given before any coordinate.
     stray_condition: Option<String>,
 }
@@ -83,6 +85,37 @@ impl SpaceBuilder {
     /// ```
     pub fn subject_to(mut self, constraint: impl Into<String>) -> Self {
         self.constraints.push(constraint.into());
+        self
+    }
+
+    /// Adds a constraint that is a function: every point satisfies it. It is called for points that satisfy all
+    /// else, often several times for a candidate, so it should be fast; the same point must have the same answer.
+    ///
+    /// Functions cannot be saved. Spaces are compared by their functions' names, and a saved optimizer is
+    /// [loaded into](crate::load_in) a space that has them.
+    ///
+    /// ```
+    /// use racecars::Space;
+    ///
+    /// let space = Space::builder()
+    ///     .reals("x", 3, 0.0, 1.0)
+    ///     .subject_to_function("ascending", |point| point.coordinates().is_sorted())
+    ///     .build()?;
+    /// assert!(space.center().is_sorted());
+    /// # Ok::<(), racecars::Error>(())
+    /// ```
+    pub fn subject_to_function(
+        mut self,
+        name: impl Into<String>,
+        holds: impl Fn(&Point<'_>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.predicates.push(Predicate::new(name.into(), holds));
+        self
+    }
+
+    /// A function of which only the name is known.
+    pub(super) fn subject_to_named(mut self, name: &str) -> Self {
+        self.predicates.push(Predicate::named(name.to_string()));
         self
     }
 
@@ -230,6 +263,6 @@ impl SpaceBuilder {
                 structure,
             });
         }
-        Space::from_entries(entries, dimension, &self.constraints)
+        Space::from_entries(entries, &self.constraints, &self.predicates)
     }
 }

@@ -20,6 +20,7 @@ pub use builder::SpaceBuilder;
 pub use domain::{Domain, Scale};
 pub use point::Point;
 pub(crate) use region::SearchRegion;
+use rules::Predicate;
 use rules::Rules;
 pub(crate) use rules::StepSize;
 pub use rules::Structure;
@@ -109,6 +110,8 @@ struct SpaceData {
 
 /// The largest number of points of a box that are counted one by one.
 const MAX_COUNTED: u64 = 1 << 18;
+/// The same, where constraints are functions, which may be slow.
+const MAX_COUNTED_BY_FUNCTIONS: u64 = 1 << 13;
 
 /// A named coordinate of a space, or a named array of coordinates.
 #[derive(Debug, Clone, PartialEq)]
@@ -151,6 +154,11 @@ impl Entry {
     /// What the coordinates of this array are together; `None` if they are independent.
     pub fn structure(&self) -> Option<&Structure> {
         self.structure.as_ref()
+    }
+
+    /// Whether this is a selection of items: its values are some of them, not one per coordinate.
+    pub fn is_subset(&self) -> bool {
+        matches!(self.structure, Some(Structure::Subset { .. }))
     }
 
     /// The indices of this entry's coordinates in an encoded point.
@@ -242,10 +250,11 @@ impl Space {
 
     fn from_entries(
         entries: Vec<Entry>,
-        dimension: usize,
         constraints: &[String],
+        predicates: &[Predicate],
     ) -> Result<Space> {
-        let rules = Rules::new(&entries, constraints)?;
+        let rules = Rules::new(&entries, constraints, predicates)?;
+        let dimension = entries.last().map_or(0, |last| last.range().end);
         let mut entry_of = Vec::new();
         if entries.len() > 1 {
             entry_of.reserve_exact(dimension);
@@ -268,6 +277,7 @@ impl Space {
         };
         let mut hasher = DefaultHasher::new();
         format!("{entries:?}{constraints:?}").hash(&mut hasher);
+        predicates.iter().for_each(|predicate| predicate.name().hash(&mut hasher));
         let fingerprint = hasher.finish();
         let mut space = Space {
             inner: Arc::new(SpaceData {
@@ -294,7 +304,9 @@ impl Space {
     /// The keys of the points that satisfy the rules, if there are rules and the box is small.
     fn count_admitted(&self) -> Option<Vec<u64>> {
         let rules = self.inner.rules.as_ref()?;
-        let points = self.box_cardinality().filter(|points| *points <= MAX_COUNTED)?;
+        let has_functions = !rules.predicates().is_empty();
+        let limit = if has_functions { MAX_COUNTED_BY_FUNCTIONS } else { MAX_COUNTED };
+        let points = self.box_cardinality().filter(|points| *points <= limit)?;
         let mut point = vec![0.0; self.dimension()];
         let is_admitted = |key: &u64| {
             self.point_of_key(*key, &mut point);
@@ -347,12 +359,17 @@ impl Space {
         self.entries().iter().map(|entry| (entry.range(), entry.axis))
     }
 
-    /// The name of coordinate `index`. Coordinates of an array have their position in brackets.
+    /// The name of coordinate `index`. Coordinates of an array have their position in brackets, those of a
+    /// selection the item that they stand for.
     pub fn coordinate_name(&self, index: usize) -> String {
         let entry = self.entry_at(index);
-        match entry.count {
-            None => entry.name.clone(),
-            Some(_) => format!("{}[{}]", entry.name, index - entry.offset),
+        let place = index - entry.offset;
+        match (&entry.structure, entry.count) {
+            (_, None) => entry.name.clone(),
+            (Some(Structure::Subset { items, .. }), _) => {
+                format!("{}[{}]", entry.name, items[place])
+            }
+            (_, Some(_)) => format!("{}[{place}]", entry.name),
         }
     }
 
@@ -449,15 +466,72 @@ impl Space {
         self.entries().iter().any(is_one)
     }
 
-    /// The constraints that all points satisfy.
+    /// The constraints that all points satisfy, but for [functions](Space::functions).
     pub fn constraints(&self) -> impl Iterator<Item = &str> {
         self.inner.rules.iter().flat_map(Rules::constraints)
     }
 
-    /// The share of the box that satisfies each constraint alone, and then all together, as estimated by
-    /// draws. Empty without rules.
+    /// The names of the [functions](SpaceBuilder::subject_to_function) that all points satisfy.
+    pub fn functions(&self) -> impl Iterator<Item = &str> {
+        self.predicates().map(Predicate::name)
+    }
+
+    fn predicates(&self) -> impl Iterator<Item = &Predicate> {
+        self.inner.rules.iter().flat_map(Rules::predicates)
+    }
+
+    /// This space with one more constraint, which is a function: see [`SpaceBuilder::subject_to_function`]. If the
+    /// space was read from a file and has the name of this function, it gets the function.
+    pub fn with_function(
+        &self,
+        name: &str,
+        holds: impl Fn(&Point<'_>) -> bool + Send + Sync + 'static,
+    ) -> Result<Space> {
+        let mut predicates: Vec<Predicate> = self.predicates().cloned().collect();
+        let added = Predicate::new(name.to_string(), holds);
+        match predicates.iter_mut().find(|one| one.is_missing() && one.name() == name) {
+            Some(missing) => *missing = added,
+            None => predicates.push(added),
+        }
+        let constraints: Vec<String> = self.constraints().map(str::to_string).collect();
+        Space::from_entries(self.entries().to_vec(), &constraints, &predicates)
+    }
+
+    /// Refuses a space with a function of which only the name is known, as in a space that was read from a file.
+    pub(crate) fn check_functions(&self) -> Result<()> {
+        match self.predicates().find(|predicate| predicate.is_missing()) {
+            None => Ok(()),
+            Some(missing) => Err(Error::space(format!(
+                "constraint function `{}`: only its name is known here, since functions are not saved: give the \
+                 space with its functions",
+                missing.name()
+            ))),
+        }
+    }
+
+    /// The share of the box that satisfies each constraint alone (functions last: where the others hold), and then
+    /// all together, as estimated by draws. Empty without rules.
     pub fn admitted_shares(&self) -> &[f64] {
         self.inner.rules.as_ref().map_or(&[], Rules::shares)
+    }
+
+    /// Says how little of the ranges satisfies the constraints, if it is little, and which constraint leaves least.
+    pub fn narrow_note(&self) -> Option<String> {
+        /// The share of the ranges that is not worth a note.
+        const WIDE: f64 = 0.02;
+        let (all, alone) = self.admitted_shares().split_last()?;
+        let constraints = self.constraints().chain(self.functions());
+        let by_share = constraints.zip(alone).min_by(|a, b| a.1.total_cmp(b.1));
+        let (narrowest, share) = by_share.filter(|_| *all < WIDE)?;
+        let percent = |share: f64| match share {
+            0.0 => "less than 0.2 %".to_string(),
+            share => format!("about {:.1} %", 100.0 * share),
+        };
+        Some(format!(
+            "{} of the ranges satisfies the constraints; `{narrowest}` alone {}",
+            percent(*all),
+            percent(*share)
+        ))
     }
 
     /// The middle of all ranges and the first of unordered values, or a point near it that satisfies the constraints.
@@ -688,7 +762,9 @@ impl Cardinality {
 impl PartialEq for Space {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
-            || (self.entries() == other.entries() && self.constraints().eq(other.constraints()))
+            || (self.entries() == other.entries()
+                && self.constraints().eq(other.constraints())
+                && self.functions().eq(other.functions()))
     }
 }
 

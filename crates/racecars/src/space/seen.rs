@@ -90,8 +90,12 @@ impl Seen {
     fn draw_admitted(&self, space: &Space, random: &mut Random, point: &mut [f64]) -> Option<u64> {
         /// Draws until a space that was not counted is taken to be exhausted.
         const MAX_DRAWS: usize = 10_000;
+        /// The same, where constraints are functions, which may be slow.
+        const MAX_DRAWS_BY_FUNCTIONS: usize = 200;
+        let has_functions = space.functions().next().is_some();
+        let draws = if has_functions { MAX_DRAWS_BY_FUNCTIONS } else { MAX_DRAWS };
         let Some(keys) = space.admitted_keys() else {
-            return (0..MAX_DRAWS).find_map(|_| {
+            return (0..draws).find_map(|_| {
                 space.draw(random, point);
                 let key = space.key(point);
                 (!self.contains(key)).then_some(key)

@@ -11,6 +11,9 @@ struct SpaceSpec {
     /// The constraints.
     #[serde(default, rename = "where", skip_serializing_if = "Vec::is_empty")]
     constraints: Vec<String>,
+    /// The names of constraints that are functions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    functions: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize, Default)]
@@ -218,7 +221,8 @@ impl Serialize for Space {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let coordinates = self.entries().iter().map(CoordinateSpec::new).collect();
         let constraints = self.constraints().map(str::to_string).collect();
-        SpaceSpec { coordinates, constraints }.serialize(serializer)
+        let functions = self.functions().map(str::to_string).collect();
+        SpaceSpec { coordinates, constraints, functions }.serialize(serializer)
     }
 }
 
@@ -233,7 +237,9 @@ impl<'de> Deserialize<'de> for Space {
                     builder = builder.when(condition);
                 }
             }
-            spec.constraints.iter().fold(builder, SpaceBuilder::subject_to).build()
+            let builder = spec.constraints.iter().fold(builder, SpaceBuilder::subject_to);
+            let names = spec.functions.iter();
+            names.fold(builder, |builder, name| builder.subject_to_named(name)).build()
         };
         build().map_err(serde::de::Error::custom)
     }

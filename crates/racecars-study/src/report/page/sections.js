@@ -124,7 +124,7 @@ function bestSection(data) {
       el("td", { class: "where" }, parameter && ends ? [
         el("div", { class: "track" }, el("i", { style: { left: `${100 * place}%` } })),
         el("div", { class: "ends" }, el("span", {}, valueAt(parameter, 0)), el("span", {}, valueAt(parameter, 1))),
-      ] : parameter ? el("span", { class: "muted" }, `one of ${parameter.labels.slice(0, 8).join(", ")}${parameter.count > 8 ? ", \u2026" : ""}`) : place === null ? el("span", { class: "muted" }, "fixed") : null));
+      ] : parameter ? el("span", { class: "muted" }, `one of ${parameter.labels.slice(0, 8).join(", ")}${parameter.count > 8 ? ", \u2026" : ""}`) : place === null ? el("span", { class: "muted" }, "fixed") : typeof place === "string" ? el("span", { class: "muted" }, place) : null));
   });
   const table = (part) => el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Parameter"), el("th", { scope: "col", class: "number" }, "Value"), el("th", { scope: "col" }, "Within its range"))), el("tbody", {}, part));
   const rest = rows.slice(SHOWN);

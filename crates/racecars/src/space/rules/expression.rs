@@ -377,9 +377,10 @@ impl Names<'_> {
                 }
             }
             (Side::Choice { entry, .. }, Side::Number(_))
-            | (Side::Number(_), Side::Choice { entry, .. }) => {
-                Err(format!("`{}` is not a number", self.entries[entry].name))
-            }
+            | (Side::Number(_), Side::Choice { entry, .. }) => Err(format!(
+                "the values of `{}` are not numbers; texts of digits are in quotes",
+                self.entries[entry].name
+            )),
             (Side::Text(text), _) | (_, Side::Text(text)) => Err(self.unknown(&text)),
             (Side::Boolean(flag), _) | (_, Side::Boolean(flag)) => {
                 Err(format!("{flag} is compared with what is not a boolean"))

@@ -4,14 +4,17 @@
 //! Inactive coordinates have their default code, so that points that differ in nothing else are equal.
 //! Optimizers propose points of the box, and [`Rules::settle`] makes them satisfy the rules.
 
+mod examples;
 mod expression;
+mod predicate;
 mod structure;
 mod syntax;
 
+pub(super) use predicate::Predicate;
 pub(crate) use structure::StepSize;
 pub use structure::Structure;
 
-use super::{Axis, Entry, Interval};
+use super::{Axis, Entry, Interval, Space};
 use crate::error::{Error, Result};
 use crate::random::Random;
 use expression::{Expression, View};
@@ -24,21 +27,23 @@ pub(super) struct Rules {
     /// The entries that have a condition, each after those that its condition depends on.
     conditional: Vec<usize>,
     constraints: Vec<Expression>,
+    /// Constraints that are functions. They are called only where everything else is satisfied.
+    predicates: Vec<Predicate>,
+    /// For functions: the same entries without constraints.
+    unconstrained: Option<Space>,
     /// The entries that have a structure.
     structured: Vec<usize>,
     /// The codes of inactive coordinates.
     default: Vec<f64>,
     /// Some points that satisfy the rules. At least one.
     examples: Vec<Box<[f64]>>,
-    /// The share of draws from the box that satisfied each constraint alone, and then all.
+    /// The share of draws from the box that satisfied each constraint alone, each function where it was called, and
+    /// then all.
     shares: Vec<f64>,
 }
 
 /// Points that satisfy the rules to start walks from.
 const MAX_EXAMPLES: usize = 16;
-/// If draws give fewer, more are searched for.
-const MIN_EXAMPLES: usize = 4;
-
 /// Draws from the box before a point is drawn by a walk.
 const MAX_DRAWS: usize = 64;
 
@@ -48,10 +53,15 @@ const HALVINGS: usize = 24;
 impl Rules {
     /// The rules of these entries; `None` if there are none. The error names the condition or constraint that
     /// cannot be read or satisfied.
-    pub(super) fn new(entries: &[Entry], constraints: &[String]) -> Result<Option<Rules>> {
+    pub(super) fn new(
+        entries: &[Entry],
+        constraints: &[String],
+        predicates: &[Predicate],
+    ) -> Result<Option<Rules>> {
         let structured: Vec<usize> =
             (0..entries.len()).filter(|&i| entries[i].structure.is_some()).collect();
         let is_free = constraints.is_empty()
+            && predicates.is_empty()
             && structured.is_empty()
             && entries.iter().all(|entry| entry.condition.is_none());
         if is_free {
@@ -72,6 +82,11 @@ impl Rules {
             conditional: in_order(entries, &conditions)?,
             conditions,
             constraints: constraints.iter().map(constraint).collect::<Result<_>>()?,
+            predicates: predicates.to_vec(),
+            unconstrained: match predicates {
+                [] => None,
+                _ => Some(Space::from_entries(entries.to_vec(), &[], &[])?),
+            },
             structured,
             default: Vec::new(),
             examples: Vec::new(),
@@ -127,8 +142,21 @@ impl Rules {
         }
         let view = View { entries, point, active: &active };
         let is_broken = |constraint: &&Expression| is_violated(constraint.violation(view));
-        let broken = self.constraints.iter().find(is_broken)?;
-        Some(format!("it does not satisfy `{}`", broken.text))
+        if let Some(broken) = self.constraints.iter().find(is_broken) {
+            return Some(format!("it does not satisfy `{}`", broken.text));
+        }
+        let broken = (0..self.predicates.len()).find(|&i| !self.predicate_holds(i, point))?;
+        Some(format!("it does not satisfy the function `{}`", self.predicates[broken].name()))
+    }
+
+    /// The number of constraints, functions included.
+    fn count(&self) -> usize {
+        self.constraints.len() + self.predicates.len()
+    }
+
+    fn predicate_holds(&self, i: usize, point: &[f64]) -> bool {
+        let space = self.unconstrained.as_ref();
+        space.is_none_or(|space| self.predicates[i].holds(space, point))
     }
 
     /// Whether a point of the box satisfies the rules.
@@ -146,17 +174,21 @@ impl Rules {
         active
     }
 
-    /// The sum of the violations of the first `count` constraints.
+    /// The sum of the violations of the first `count` constraints. A function that does not hold counts 1, and so
+    /// does each that is not called.
     fn violation(&self, entries: &[Entry], point: &[f64], active: &[bool], count: usize) -> f64 {
         let view = View { entries, point, active };
-        let each = self.constraints[..count].iter().map(|c| c.violation(view).unwrap_or(0.0));
-        each.sum()
+        let expressions = &self.constraints[..count.min(self.constraints.len())];
+        let sum: f64 = expressions.iter().map(|c| c.violation(view).unwrap_or(0.0)).sum();
+        let called = count - expressions.len();
+        let holds = |i: &usize| sum == 0.0 && self.predicate_holds(*i, point);
+        sum + (called - (0..called).take_while(holds).count()) as f64
     }
 
     /// Sets inactive coordinates to their default, and says whether the constraints are satisfied.
     fn is_satisfied(&self, entries: &[Entry], point: &mut [f64]) -> bool {
         let active = self.set_inactive(entries, point);
-        self.violation(entries, point, &active, self.constraints.len()) == 0.0
+        self.violation(entries, point, &active, self.count()) == 0.0
     }
 
     /// Changes a point of the box so that it satisfies the rules. Where it breaks a constraint, it moves
@@ -214,24 +246,22 @@ impl Rules {
                 }
             }
         };
+        point.copy_from_slice(anchor);
         let mut trial = target.clone();
         on_line(0.0, &mut trial);
         if self.is_satisfied(entries, &mut trial) {
+            point.copy_from_slice(&trial);
             let (mut inside, mut outside) = (0.0, 1.0);
             for _ in 0..HALVINGS {
                 let middle = 0.5 * (inside + outside);
                 on_line(middle, &mut trial);
-                let is_inside = self.is_satisfied(entries, &mut trial);
-                *(if is_inside { &mut inside } else { &mut outside }) = middle;
+                if self.is_satisfied(entries, &mut trial) {
+                    inside = middle;
+                    point.copy_from_slice(&trial);
+                } else {
+                    outside = middle;
+                }
             }
-            on_line(inside, &mut trial);
-        } else {
-            trial.copy_from_slice(anchor);
-        }
-        if self.is_satisfied(entries, &mut trial) {
-            point.copy_from_slice(&trial);
-        } else {
-            point.copy_from_slice(anchor);
         }
         self.slide(entries, point, &target, random);
     }
@@ -240,9 +270,9 @@ impl Rules {
     /// as the constraints allow: along a boundary, if the point is at one. The second round makes use of what
     /// the first one left free.
     fn slide(&self, entries: &[Entry], point: &mut [f64], target: &[f64], random: &mut Random) {
-        const ROUNDS: usize = 2;
-        const MAX_UNITS: usize = 64;
-        const SLIDE_HALVINGS: usize = 12;
+        // Functions may be slow.
+        let (rounds, max_units, halvings) =
+            if self.predicates.is_empty() { (2, 64, 12) } else { (1, 16, 6) };
         let mut units: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
         for (i, entry) in entries.iter().enumerate() {
             match entry.structure {
@@ -251,10 +281,10 @@ impl Rules {
             }
         }
         let mut trial = point.to_vec();
-        for _ in 0..ROUNDS {
+        for _ in 0..rounds {
             units.retain(|(_, unit)| target[unit.clone()] != point[unit.clone()]);
             random.shuffle(&mut units);
-            for (i, unit) in units.iter().take(MAX_UNITS) {
+            for (i, unit) in units.iter().take(max_units) {
                 trial.copy_from_slice(point);
                 trial[unit.clone()].copy_from_slice(&target[unit.clone()]);
                 if self.is_satisfied(entries, &mut trial) {
@@ -268,7 +298,7 @@ impl Rules {
                     continue;
                 }
                 let (mut inside, mut outside) = (point[index], target[index]);
-                for _ in 0..SLIDE_HALVINGS {
+                for _ in 0..halvings {
                     let middle = 0.5 * (inside + outside);
                     let middle = if axis.count().is_some() { middle.round() } else { middle };
                     if middle == inside || middle == outside {
@@ -361,107 +391,14 @@ impl Rules {
         self.constraints.iter().map(|constraint| constraint.text.as_str())
     }
 
+    /// The constraints that are functions.
+    pub(super) fn predicates(&self) -> &[Predicate] {
+        &self.predicates
+    }
+
     /// The share of the box that satisfies each constraint alone, and then all, by draws.
     pub(super) fn shares(&self) -> &[f64] {
         &self.shares
-    }
-
-    /// Finds points that satisfy the constraints. The error names the first constraint that none satisfies
-    /// together with those before it.
-    fn find_examples(&mut self, entries: &[Entry]) -> Result<()> {
-        /// Numbers drawn at most to estimate the shares.
-        const MAX_NUMBERS: usize = 4_000_000;
-        const MAX_POINTS: usize = 500;
-        let (n, count) = (self.default.len(), self.constraints.len());
-        let mut random = Random::new(1);
-        let mut point = vec![0.0; n];
-        let mut hits = vec![0u32; count + 1];
-        let mut examples: Vec<Box<[f64]>> = Vec::new();
-        let draws = (MAX_NUMBERS / n).clamp(MAX_EXAMPLES, MAX_POINTS);
-        for _ in 0..draws {
-            self.draw_from_box(entries, &mut point, &mut random);
-            let active = self.set_inactive(entries, &mut point);
-            let view = View { entries, point: &point, active: &active };
-            let mut is_admitted = true;
-            for (constraint, hits) in self.constraints.iter().zip(&mut hits) {
-                let holds = !is_violated(constraint.violation(view));
-                *hits += u32::from(holds);
-                is_admitted &= holds;
-            }
-            hits[count] += u32::from(is_admitted);
-            if is_admitted && examples.len() < MAX_EXAMPLES {
-                examples.push(point.clone().into());
-            }
-        }
-        self.shares = hits.iter().map(|&hits| f64::from(hits) / draws as f64).collect();
-        if examples.is_empty() {
-            for first in 1..=count {
-                let Some(found) = self.descend(entries, first, &mut random) else {
-                    return Err(self.empty(first - 1));
-                };
-                if first == count {
-                    examples.push(found);
-                }
-            }
-        }
-        for _ in examples.len()..MIN_EXAMPLES {
-            examples.extend(self.descend(entries, count, &mut random));
-        }
-        self.examples = examples;
-        Ok(())
-    }
-
-    /// Searches a point that satisfies the first `count` constraints, by random changes that do not increase
-    /// the violation.
-    fn descend(&self, entries: &[Entry], count: usize, random: &mut Random) -> Option<Box<[f64]>> {
-        const STARTS: usize = 8;
-        let n = self.default.len();
-        let steps = 2000 + 40 * n.min(1000);
-        let mut point = vec![0.0; n];
-        let mut trial = vec![0.0; n];
-        for _ in 0..STARTS {
-            self.draw_from_box(entries, &mut point, random);
-            let active = self.set_inactive(entries, &mut point);
-            let mut violation = self.violation(entries, &point, &active, count);
-            for _ in 0..steps {
-                if violation == 0.0 {
-                    return Some(point.into());
-                }
-                trial.copy_from_slice(&point);
-                // Mostly one coordinate, and from the whole of an axis to a millionth.
-                let share = (-14.0 * random.unit()).exp();
-                while {
-                    let size = StepSize::draw(random);
-                    step(
-                        entries,
-                        Some(&self.active(entries, &trial)),
-                        size,
-                        share,
-                        &mut trial,
-                        random,
-                    );
-                    random.below(3) == 0
-                } {}
-                let active = self.set_inactive(entries, &mut trial);
-                let changed = self.violation(entries, &trial, &active, count);
-                if changed <= violation {
-                    violation = changed;
-                    std::mem::swap(&mut point, &mut trial);
-                }
-            }
-        }
-        None
-    }
-
-    /// Constraint `index` leaves no point.
-    fn empty(&self, index: usize) -> Error {
-        let text = &self.constraints[index].text;
-        Error::space(match index {
-            0 => format!("constraint `{text}`: no point was found that satisfies it"),
-            _ => format!(
-                "constraint `{text}`: no point was found that satisfies it and those before it"
-            ),
-        })
     }
 }
 
