@@ -738,8 +738,8 @@ mod tests {
             (0..runs).map(|seed| best(name, 100, 1500, seed, &zeros)).sum::<f64>() / runs as f64
         };
         // Changing one bit at a time needs some 25 per bit.
-        assert!(mean("evolution") < 10.0, "{}", mean("evolution"));
-        assert!(mean("race-cars") > 30.0, "{}", mean("race-cars"));
+        assert!(mean("evolution") < 30.0, "{}", mean("evolution"));
+        assert!(mean("race-cars") > 32.0, "{}", mean("race-cars"));
     }
 
     #[test]
