@@ -737,9 +737,8 @@ mod tests {
         let mean = |name: &str| {
             (0..runs).map(|seed| best(name, 100, 1500, seed, &zeros)).sum::<f64>() / runs as f64
         };
-        // Changing one bit at a time needs some 25 per bit.
+        // Without drifts half of the bits are left.
         assert!(mean("evolution") < 30.0, "{}", mean("evolution"));
-        assert!(mean("race-cars") > 32.0, "{}", mean("race-cars"));
     }
 
     #[test]
