@@ -6,7 +6,8 @@ largest budget has all columns. Local methods are restarted from random points u
 used; the first start is the centre. Instances 1 to 5 are for choosing (`--half choose`), 11 to 15
 for reporting (`--half report`): they have other optima and rotations. Slow peers have fewer
 instances and a time limit, which the table says. `--suite bbob-mixint` is the same with four fifths
-of the coordinates integers, from random starts.
+of the coordinates integers, from random starts; `--suite bbob-grid` has bbob's functions at integers
+times 0.05.
 
 Finished runs are saved in target/bbob/runs.csv, by the version of the method: only what has changed
 runs again. `./scripts/bbob` installs the requirements and calls this.
@@ -27,7 +28,7 @@ from pathlib import Path
 
 from peers.bbob import report
 from peers.bbob.columns import Column, Results
-from peers.coco.suites import FUNCTIONS, SUITES, Problem
+from peers.coco.suites import FUNCTIONS, GRID, SUITES, Problem
 from peers.coco.trials import Job, Trial
 from peers.field.optimizers import PEERS
 from peers.field.run import Peer
@@ -72,7 +73,7 @@ def arguments() -> argparse.Namespace:
         help="ours, by any name of racecars.METHODS, with settings as in `cma-es:sigma=0.1`; "
         f"{', '.join(THEIRS)}; `peers` for all of these (default: %(default)s)",
     )
-    parser.add_argument("--suite", choices=SUITES, default="bbob", help="default: %(default)s")
+    parser.add_argument("--suite", choices=[*SUITES, GRID], default="bbob")
     parser.add_argument("--dims", metavar="N,..", default="5,20,40", help="default: %(default)s")
     parser.add_argument("--budgets", metavar="B,..", help="evaluations per coordinate")
     parser.add_argument("--functions", metavar="F,..", default=f"1-{FUNCTIONS}", help="as 1-5,8")

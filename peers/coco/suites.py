@@ -38,6 +38,9 @@ OWN_CENTERS = {
     "schwefel": 420.96874635998203 / 50,
     "ellipsoid": 0.0,
 }
+# The functions of bbob on a grid: all coordinates are integers, and STEP times them are the arguments.
+GRID = "bbob-grid"
+STEP = 0.05
 # The numbers of evaluations after which the best value is recorded.
 MARKS = {mantissa * 10**power: None for power in range(1, 7) for mantissa in (1, 2, 3, 5)}
 
@@ -88,10 +91,11 @@ class Problem:
             return
         cocoex = quiet_coco()
         options = f"dimensions: {self.dim} function_indices: {self.function}"
-        suite = cocoex.Suite(self.suite, f"instances: {self.instance}", options)
+        name = "bbob" if self.suite == GRID else self.suite
+        suite = cocoex.Suite(name, f"instances: {self.instance}", options)
         problem = suite.next_problem()
         try:
-            yield problem
+            yield GridProblem(problem) if self.suite == GRID else problem
         finally:
             problem.free()
 
@@ -100,6 +104,8 @@ class Problem:
         """The optimal value, which COCO reveals only in the files of an observer."""
         if self.suite == OWN:
             return 0.0
+        if self.suite == GRID:
+            return Problem("bbob", self.function, self.dim, self.instance).optimum()
         cocoex = quiet_coco()
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             observer = cocoex.Observer("bbob", "result_folder: optimum")
@@ -111,6 +117,19 @@ class Problem:
         if len(found) != 1:
             raise ValueError(f"{self}: COCO wrote {len(found)} optima instead of one")
         return float(found[0])
+
+
+class GridProblem:
+    """A function of bbob at integers times `STEP`."""
+
+    def __init__(self, problem: Any) -> None:
+        self.problem = problem
+        self.lower_bounds = np.asarray(problem.lower_bounds) / STEP
+        self.upper_bounds = np.asarray(problem.upper_bounds) / STEP
+        self.number_of_integer_variables = len(self.lower_bounds)
+
+    def __call__(self, x: Vector) -> float:
+        return float(self.problem(np.asarray(x) * STEP))
 
 
 class OwnProblem:

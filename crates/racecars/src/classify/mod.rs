@@ -631,7 +631,7 @@ fn keep(indices: &mut Vec<u32>, holds: impl Fn(u32) -> bool) {
 /// Calls `found` with each coordinate in which two points differ, in ascending order, until it returns
 /// false. Returns whether it never did. Equal blocks are skipped at the speed of reading them.
 #[inline]
-fn all_differences(a: &[f64], b: &[f64], mut found: impl FnMut(usize) -> bool) -> bool {
+pub(crate) fn all_differences(a: &[f64], b: &[f64], mut found: impl FnMut(usize) -> bool) -> bool {
     const BLOCK: usize = 8;
     let (a_blocks, a_rest) = a.as_chunks::<BLOCK>();
     let (b_blocks, b_rest) = b.as_chunks::<BLOCK>();

@@ -10,6 +10,8 @@
 //!   they have led to.
 //! - *Swap*: a sweep or leap that exchanges the values of pairs of coordinates instead of changing them, as for
 //!   permutations and where the number of ones matters. How often it takes their place is learned, too.
+//! - *Drift*: changes many coordinates at once whose changes have left the value as it was, if there are many of them.
+//!   What matters only when something else is right, as in LeadingOnes, is then drawn anew by every candidate.
 //! - *Mix*: copies linked coordinates from another local optimum, as in optimal mixing (Thierens, "The linkage
 //!   tree genetic algorithm", 2010; Goldman and Punch, "Parameter-less population pyramid", 2014). Instead of a
 //!   tree, the coordinates with the highest mutual information with a random one are taken. The information is
@@ -23,6 +25,7 @@ use super::ledger::Ledger;
 use super::saved::ID_HEADROOM;
 use super::settings::settings;
 use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
+use crate::classify::all_differences;
 use crate::error::Result;
 use crate::random::Random;
 use crate::sample::Sample;
@@ -65,6 +68,19 @@ const ASSUMED_EVALUATIONS: f64 = 4.0;
 const ASSUMED_PER_COORDINATE: [f64; 2] = [20.0, 1.0];
 /// The weight of this assumption, in improvements.
 const ASSUMED_IMPROVEMENTS: f64 = 0.3;
+/// The probability that a change does harm: before anything is known, its least and greatest estimates, and that up
+/// to which a coordinate counts as harmless.
+const ASSUMED_HARM: f64 = 0.5;
+const MIN_HARM: f64 = 0.002;
+const MAX_HARM: f64 = 0.99;
+const HARMLESS: f64 = 0.1;
+/// The coordinates that an improvement is assumed to make harmful.
+const NEWLY_HARMFUL: f64 = 4.0;
+/// A drift changes coordinates until the probability that none does harm is about this.
+const DRIFT_CHANCE: f64 = 0.6;
+/// The least share of harmless coordinates for drifts, and the greatest share of drifts.
+const MIN_HARMLESS_SHARE: f64 = 0.125;
+const MAX_DRIFT_SHARE: f64 = 0.5;
 /// The smallest step on a continuous axis, as a fraction of its length.
 const MIN_STEP: f64 = 1e-7;
 
@@ -79,6 +95,8 @@ pub(crate) enum Move {
     /// Half as many exchanges as a leap of this size has changes, but at least one.
     Swap(u8),
     Mix,
+    /// Changes coordinates that have done no harm.
+    Drift,
 }
 
 /// Where a solution starts.
@@ -139,7 +157,13 @@ pub(crate) struct EvolutionSearch {
     changes: Vec<Credit>,
     mixes: Credit,
     swaps: Credit,
+    drifts: Credit,
     starts: [Credit; 2],
+    /// For each coordinate, the estimated probability that changing it makes the solution worse.
+    harm: Vec<f64>,
+    /// The number of coordinates that do harm with a probability of at most [`HARMLESS`].
+    #[serde(skip)]
+    harmless: usize,
     /// The coordinates by their axes, and the group of each coordinate.
     #[serde(skip)]
     groups: Vec<Vec<u32>>,
@@ -159,6 +183,8 @@ struct Scratch {
     information: Vec<(f64, u32)>,
     /// k ln k, for k up to the number of optima.
     entropies: Vec<f64>,
+    /// The coordinates that a candidate changes.
+    changed: Vec<usize>,
 }
 
 impl EvolutionSearch {
@@ -180,6 +206,9 @@ impl EvolutionSearch {
             changes: (0..sizes(n)).map(|_| Credit::new(ASSUMED_EVALUATIONS)).collect(),
             mixes: Credit::new(ASSUMED_EVALUATIONS),
             swaps: Credit::new(ASSUMED_EVALUATIONS),
+            drifts: Credit::new(ASSUMED_EVALUATIONS),
+            harm: vec![ASSUMED_HARM; n],
+            harmless: 0,
             groups: Vec::new(),
             group_of: Vec::new(),
             starts: ASSUMED_PER_COORDINATE.map(|evaluations| Credit::new(evaluations * n as f64)),
@@ -222,6 +251,13 @@ impl EvolutionSearch {
             let share = swap / (swap + change).max(f64::MIN_POSITIVE);
             if random.chance(share.clamp(MIN_SHARE, 1.0 - MIN_SHARE)) {
                 return Move::Swap(size as u8);
+            }
+        }
+        if self.harmless as f64 >= MIN_HARMLESS_SHARE * self.order.len() as f64 {
+            let [drift, change] = [&self.drifts, &self.changes[size]].map(|c| c.rate().powi(2));
+            let share = drift / (drift + change).max(f64::MIN_POSITIVE);
+            if random.chance(share.clamp(MIN_SHARE, MAX_DRIFT_SHARE)) {
+                return Move::Drift;
             }
         }
         if size == 0 { Move::Sweep } else { Move::Leap(size as u8) }
@@ -280,6 +316,61 @@ impl EvolutionSearch {
                 (0..pairs).fold(key, |key, _| self.swap(space, random, point, key))
             }
             Move::Mix => self.mix(space, random, point, key),
+            Move::Drift => self.drift(space, random, point, key),
+        }
+    }
+
+    /// Changes coordinates until the probability that none of them does harm is about [`DRIFT_CHANCE`].
+    fn drift(&self, space: &Space, random: &mut Random, point: &mut [f64], key: u64) -> u64 {
+        /// The chance that is left is near enough below this multiple.
+        const NEAR: f64 = 1.05;
+        let Some(solution) = &self.solution else { return key };
+        let (mut drifted, mut chance) = (key, 1.0);
+        for _ in 0..2 * point.len() {
+            let i = random.index(point.len());
+            let next = chance * (1.0 - self.harm[i]);
+            if next < DRIFT_CHANCE || point[i] != solution.point[i] {
+                continue;
+            }
+            chance = next;
+            drifted = change(space, random, i, point, drifted);
+            if chance < NEAR * DRIFT_CHANCE {
+                break;
+            }
+        }
+        if drifted == key { change_any(space, random, 1, point, key) } else { drifted }
+    }
+
+    /// Learns from a candidate which coordinates do harm when they are changed, as in group testing: a candidate is
+    /// worse if any of its changes does harm.
+    fn blame(&mut self, point: &[f64], improves: bool, is_no_worse: bool) {
+        let EvolutionSearch { solution, harm, harmless, scratch: Scratch { changed, .. }, .. } =
+            self;
+        let Some(solution) = solution else { return };
+        changed.clear();
+        all_differences(&solution.point, point, |i| {
+            changed.push(i);
+            true
+        });
+        let mut set = |harm: &mut f64, new: f64| {
+            *harmless -= usize::from(*harm <= HARMLESS);
+            *harm = new.clamp(MIN_HARM, MAX_HARM);
+            *harmless += usize::from(*harm <= HARMLESS);
+        };
+        if improves {
+            let newly = NEWLY_HARMFUL / point.len() as f64;
+            harm.iter_mut().for_each(|harm| set(harm, *harm + newly * (1.0 - *harm)));
+        }
+        let are_safe: f64 = changed.iter().map(|&i| 1.0 - harm[i]).product();
+        let share = 1.0 / changed.len() as f64;
+        for &i in &*changed {
+            let after = match (improves, is_no_worse) {
+                // Some of the changes are what made it better, and must stay.
+                (true, _) => harm[i].max(share),
+                (_, true) => MIN_HARM,
+                _ => harm[i] / (1.0 - are_safe),
+            };
+            set(&mut harm[i], after);
         }
     }
 
@@ -302,7 +393,7 @@ impl EvolutionSearch {
     fn mix(&mut self, space: &Space, random: &mut Random, point: &mut [f64], key: u64) -> u64 {
         let n = point.len();
         let EvolutionSearch { optima, disagreement, scratch, .. } = self;
-        let Scratch { information, entropies } = scratch;
+        let Scratch { information, entropies, .. } = scratch;
         let first = random.index(n);
         let size = heavy_tailed(1.0, n.div_ceil(2), random);
         linked(disagreement, first, optima.len(), entropies, information);
@@ -463,6 +554,7 @@ impl Search for EvolutionSearch {
     type Mark = Move;
 
     fn prepare(&mut self, space: &Space, _: usize) -> Result<()> {
+        self.harmless = self.harm.iter().filter(|&&harm| harm <= HARMLESS).count();
         self.disagreement = vec![0; space.dimension()];
         self.compare();
         // Axes are equal if they are written alike.
@@ -546,7 +638,14 @@ impl Search for EvolutionSearch {
             Some(Move::Leap(size)) => self.changes[usize::from(size)].count(improves, memory),
             Some(Move::Swap(_)) => self.swaps.count(improves, memory),
             Some(Move::Mix) => self.mixes.count(improves, memory),
+            Some(Move::Drift) => self.drifts.count(improves, memory),
             Some(Move::Start(_)) | None => {}
+        }
+        if !matches!(mark, Some(Move::Start(_)) | None) {
+            self.blame(&sample.point, improves, is_no_worse);
+        } else {
+            self.harm.fill(ASSUMED_HARM);
+            self.harmless = 0;
         }
         let memory = (START_MEMORY_PER_COORDINATE * n).max(MIN_MEMORY);
         self.starts[self.start as usize].count(is_best, memory);
@@ -582,13 +681,15 @@ impl Search for EvolutionSearch {
             && self.solution.iter().chain(&self.optima).all(|sample| sample.is_sound(space))
             && self.optima.len() <= MAX_OPTIMA
             && self.oldest <= self.optima.len()
+            && self.harm.len() == n
+            && self.harm.iter().all(|harm| (MIN_HARM..=MAX_HARM).contains(harm))
             && self.swept < ID_HEADROOM
             && self.idle < ID_HEADROOM
             && self.restarts < ID_HEADROOM
             && self
                 .changes
                 .iter()
-                .chain([&self.mixes, &self.swaps])
+                .chain([&self.mixes, &self.swaps, &self.drifts])
                 .chain(&self.starts)
                 .all(Credit::is_sound))
     }
@@ -626,6 +727,18 @@ mod tests {
         let zeros =
             |x: &[f64]| x.iter().zip(0..).filter(|(x, i)| **x != f64::from(i % 2)).count() as f64;
         assert!((0..10).all(|seed| best("evolution", 100, 800, seed, &zeros) == 0.0));
+    }
+
+    #[test]
+    fn coordinates_that_do_no_harm_drift_together() {
+        // LeadingOnes: all that follows the first zero has no effect.
+        let zeros = |x: &[f64]| 100.0 - x.iter().take_while(|x| **x == 1.0).count() as f64;
+        let runs = 5;
+        let mean = |name: &str| {
+            (0..runs).map(|seed| best(name, 100, 1500, seed, &zeros)).sum::<f64>() / runs as f64
+        };
+        // Without drifts half of the bits are left.
+        assert!(mean("evolution") < 30.0, "{}", mean("evolution"));
     }
 
     #[test]

@@ -118,7 +118,9 @@ impl CmaEsSearch {
         setup: Setup<'_>,
         random: &mut Random,
     ) -> Result<Self> {
-        let settings = settings.resolve(separable, setup.space.dimension())?;
+        let n = setup.space.dimension();
+        let discrete = n - setup.space.continuous_count();
+        let settings = settings.resolve(separable, n, discrete)?;
         let schedule = RestartSchedule::new(&settings);
         let distribution = initial_distribution(setup.space, &settings, &schedule, random);
         let surrogate = settings.uses_surrogate(setup.space).then(|| {

@@ -10,7 +10,8 @@ settings! {
     /// Settings of CMA-ES and of its separable variant. Settings that are not given are derived.
     #[derive(Copy)]
     pub struct CmaEs {
-        /// lambda: the number of candidates per generation. Default: 4 + floor(3 ln n).
+        /// lambda: the number of candidates per generation. Default: 4 + 3 ln n, and 3.5 ln(d / 4) more if
+        /// d > 4 coordinates are discrete, rounded down.
         population: Option<usize>,
         /// The initial standard deviation, as a fraction of each coordinate's range. Default: 0.2.
         sigma: Option<f64>,
@@ -68,9 +69,17 @@ pub(super) struct Resolved {
 }
 
 impl CmaEs {
-    pub(super) fn resolve(&self, separable: bool, dimension: usize) -> Result<Resolved> {
-        // Eq. (48) of the tutorial.
-        let default_population = 4 + (3.0 * (dimension as f64).ln()).floor() as usize;
+    /// Resolves the settings for a space in which this many coordinates are discrete.
+    pub(super) fn resolve(
+        &self,
+        separable: bool,
+        dimension: usize,
+        discrete: usize,
+    ) -> Result<Resolved> {
+        // Eq. (48) of the tutorial, and more where many coordinates are discrete: their least deviation is
+        // proportional to the population, and a small one does not move them. (pycma adds 2 + 3 ln d for d of them.)
+        let more = 3.5 * (discrete as f64 / 4.0).max(1.0).ln();
+        let default_population = (4.0 + 3.0 * (dimension as f64).ln() + more).floor() as usize;
         let resolved = Resolved {
             population: self.population.unwrap_or(default_population),
             sigma: self.sigma.unwrap_or(0.2),
@@ -116,14 +125,18 @@ mod tests {
     #[test]
     fn the_default_population_is_that_of_the_tutorial() {
         for (n, population) in [(1, 4), (2, 6), (10, 10), (40, 15), (500, 22), (4096, 28)] {
-            assert_eq!(CmaEs::default().resolve(false, n).unwrap().population, population);
+            assert_eq!(CmaEs::default().resolve(false, n, 0).unwrap().population, population);
+        }
+        for (n, discrete, population) in [(5, 4, 8), (10, 8, 13), (20, 16, 17), (40, 32, 22)] {
+            let resolved = CmaEs::default().resolve(false, n, discrete).unwrap();
+            assert_eq!(resolved.population, population);
         }
     }
 
     #[test]
     fn settings_out_of_range_are_refused() {
         let refused = |settings: CmaEs| {
-            let error = settings.resolve(false, 3).unwrap_err();
+            let error = settings.resolve(false, 3, 0).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Setting);
             error.to_string()
         };

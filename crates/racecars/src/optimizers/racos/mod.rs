@@ -156,6 +156,8 @@ impl RacosSearch {
         /// In spaces where points can repeat: attempts to find an unseen point within the region, then as
         /// many attempts in the whole space.
         const MAX_TRIES: usize = 8;
+        /// Attempts after which one more coordinate is redrawn: what is near has been seen.
+        const TRIES_PER_COORDINATE: usize = 4;
         let RacosSearch { settings, training, schedule, classifier, .. } = self;
         let (space, random, ledger) = (tools.space, &mut *tools.random, &*tools.ledger);
         let can_repeat = settings.repeats || !space.can_repeat();
@@ -165,6 +167,7 @@ impl RacosSearch {
             let is_inside = attempt < MAX_TRIES && !schedule.leaves_region(random);
             let first = schedule.next_coordinate(space.dimension(), random);
             let extra = schedule.extra_coordinates(space.dimension(), random);
+            let extra = extra + attempt / TRIES_PER_COORDINATE;
             let count = (settings.uncertain + extra).min(space.dimension());
             let best = training.best().filter(|_| is_inside);
             let region = best.and_then(|best| schedule.region(&best.point));
@@ -271,13 +274,11 @@ impl Search for RacosSearch {
         if let Some(key) = self.merged(tools, &mut point) {
             return Some(Proposal { point, key, mark: Move::Merged });
         }
-        let default = self.settings.exploitation;
-        let (key, changed) =
-            if tools.random.chance(self.schedule.exploitation(default, tools.space)) {
-                self.exploit(tools, &mut point)?
-            } else {
-                (self.explore(tools, &mut point)?, None)
-            };
+        let (key, changed) = if tools.random.chance(self.settings.exploitation) {
+            self.exploit(tools, &mut point)?
+        } else {
+            (self.explore(tools, &mut point)?, None)
+        };
         Some(Proposal { point, key, mark: Move::From { best: rank, changed } })
     }
 

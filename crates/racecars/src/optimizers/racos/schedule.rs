@@ -36,8 +36,7 @@ pub(super) struct FixedRegion {
 /// draws are from the whole axis: a coordinate can leave a wrong valley even if the region is small. The
 /// search has stalled when all coordinates had some turns without an improvement. Then two or more
 /// coordinates are redrawn together, since a point may be optimal in each coordinate alone but not in
-/// two. If all coordinates are discrete, every second draw is then from the whole space, since there is
-/// nothing to refine.
+/// two.
 ///
 /// In continuous spaces the search restarts with a new training set when the region is so narrow that
 /// nothing more can be gained, or when the evaluations planned for the run are used. A budget of thousands
@@ -144,13 +143,6 @@ impl RegionSchedule {
     ) -> Option<usize> {
         let RegionSchedule::Adaptive(adaptive) = self else { return None };
         Some(adaptive.next_coordinate(dimension as u64, random) as usize)
-    }
-
-    /// The probability of sampling from the learned box: `default`, or half of it if the search has
-    /// stalled in a discrete space.
-    pub(super) fn exploitation(&self, default: f64, space: &Space) -> f64 {
-        let has_stalled = space.is_discrete() && self.has_stalled(space.dimension());
-        if has_stalled { 0.5 * default } else { default }
     }
 
     /// The number of additional coordinates to redraw.

@@ -9,6 +9,7 @@
 //!
 //! docs/auto.md has the measurements behind each number, and the problems it was chosen on.
 
+use super::super::held::Part;
 use super::plan::{self, Leg, Role};
 use super::survey::Shape;
 use crate::space::{Axis, Space};
@@ -86,6 +87,14 @@ pub(super) fn is_mixed(space: &Space) -> bool {
     (1..space.dimension()).contains(&space.continuous_count())
 }
 
+/// Whether all coordinates are discrete, and at least half of them are ordered or bits, some with many values: CMA-ES
+/// takes them as real ones.
+pub(super) fn is_grid(space: &Space) -> bool {
+    space.is_discrete()
+        && !is_of_choices(space)
+        && 2 * Part::Ordered.dimension(space) >= space.dimension()
+}
+
 /// The budget, and what it allows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Contest {
@@ -137,7 +146,7 @@ impl Contest {
     }
 
     /// The legs in a mixed space with this many real coordinates. `middle` is the member between RACE-CARS and the
-    /// search of these.
+    /// search of these; if there are none, it continues to the end.
     pub(super) fn mixed(self, reals: usize, middle: Role, has_budget: bool) -> Vec<Leg> {
         let Contest { horizon, n, .. } = self;
         let (has_model, model) = (n as usize <= MAX_DIMENSION, DISCRETE_MODEL_MAX_BUDGET);
@@ -151,7 +160,10 @@ impl Contest {
             true => vec![Leg::new(Role::RaceCars, until(descent)), Leg::new(middle, until(end))],
             false => vec![Leg::new(Role::RaceCars, until(SMALL_MIXED_PERCENT[kind]))],
         };
-        legs.push(Leg::new(Role::Reals, horizon));
+        match (reals, legs.last_mut()) {
+            (0, Some(last)) => last.until = horizon,
+            _ => legs.push(Leg::new(Role::Reals, horizon)),
+        }
         // The run may end at any time.
         if has_model && !has_budget && model < legs[0].until {
             legs.insert(0, Leg::new(Role::GaussianProcess, model));

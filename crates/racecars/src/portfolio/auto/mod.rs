@@ -257,6 +257,10 @@ impl AutoRule {
                 false => Role::RaceCars,
             };
             let is_mixed = contest::is_mixed(space) && !space.has_rules();
+            // A space that the budget exhausts is left to RACE-CARS.
+            let is_grid = contest::is_grid(space)
+                && !space.has_rules()
+                && space.cardinality().is_none_or(|points| points > horizon);
             let what = match (has_choices, is_mixed, space.has_rules()) {
                 (true, ..) => "all coordinates are choices",
                 (_, true, _) => "some coordinates are real, the others are discrete",
@@ -264,7 +268,7 @@ impl AutoRule {
                 _ => "all coordinates are discrete",
             };
             let reason = format!("{what}{}", plan::noise(is_noisy));
-            if is_mixed && !is_noisy {
+            if (is_mixed || is_grid) && !is_noisy {
                 self.is_full = n <= contest::MAX_DIMENSION || plan::learns_matrix(horizon, n);
                 let middle = match 2 * Part::Ordered.dimension(space) >= n {
                     true => Role::CmaEs,
@@ -629,7 +633,8 @@ impl Rule for AutoRule {
         let takes_discrete = |role: Role| match role {
             Role::RaceCars | Role::GaussianProcess | Role::Evolution => true,
             Role::LocalSearch | Role::LShade => true,
-            Role::CmaEs | Role::Reals => space.continuous_count() > 0 && !space.has_rules(),
+            Role::CmaEs => !space.has_rules(),
+            Role::Reals => space.continuous_count() > 0 && !space.has_rules(),
             _ => false,
         };
         self.survey.as_ref().is_none_or(Survey::is_sound)
