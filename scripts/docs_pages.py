@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import html
 import inspect
 import json
 import re
@@ -159,15 +160,19 @@ def options(text: str) -> list[tuple[str, str, str]]:
     return found
 
 
+def code(text: str) -> str:
+    """Code in a cell of a table."""
+    return f"<code>{html.escape(text)}</code>".replace("|", "&#124;") if text else ""
+
+
 def cell(text: str) -> str:
-    """Text in a cell of a table, with what looks like code outside of code marked as such."""
-    return text.replace("|", "\\|").replace("<", "&lt;") if "`" not in text else escaped(text)
-
-
-def escaped(text: str) -> str:
+    """Text in a cell of a table; what is between backticks is code."""
     parts = text.split("`")
-    parts[::2] = [part.replace("<", "&lt;") for part in parts[::2]]
-    return "`".join(parts).replace("|", "\\|")
+    if len(parts) % 2 == 0:
+        return html.escape(text).replace("|", "&#124;")
+    parts[1::2] = [code(part) for part in parts[1::2]]
+    parts[::2] = [html.escape(part, quote=False).replace("|", "&#124;") for part in parts[::2]]
+    return "".join(parts)
 
 
 def study_file(binary: Path) -> str:
@@ -180,16 +185,15 @@ def study_file(binary: Path) -> str:
     for flag, takes, about in options(output(binary, "run", "--help")):
         default = re.search(r" ?\[default: (.+)\]$", about)
         about = re.sub(r" ?\[(default|possible values): .+\]$", "", about)
-        shown = f"`--{flag}`" + (f" `{takes}`" if takes and not takes.startswith("[=") else "")
-        shown = shown.replace("|", "\\|")
+        shown = code(f"--{flag}" + (f" {takes}" if takes and not takes.startswith("[=") else ""))
         name = next((name for name in (flag, flag + "s") if name in keys), None)
         if flag == "parameter":
             name = "[parameters]"
         elif flag == "set":
             name = "[set]"
         if name:
-            ends = f"`{default[1]}`" if default and " " not in default[1] else ""
-            ends = ends or (default[1] if default else "")
+            ends = default[1] if default else ""
+            ends = ends if " " in ends else code(ends)
             rows.append(f"| `{name}` | {shown} | {cell(about)} | {ends} |")
         elif flag not in ("help",):
             others.append(f"| {shown} | {cell(about)} |")
@@ -245,14 +249,14 @@ def algorithms(binary: Path) -> str:
     parts = [
         "# Algorithms\n\nThe names and settings are the same on the command line (`--algorithm "
         "cma-es --set population=40`), in study files, in Python (`method=\"cma-es\", "
-        "population=40`) and in Rust (`Algorithm::parse`). `racecars algorithms` prints this list; "
+        "population=40`) and in Rust (`"cma-es(population=40)".parse()`). `racecars algorithms` prints this list; "
         "the page is made from it. [How auto decides](../auto.md) says which of them the default "
         "runs when."
     ]
     for one in json.loads(output(binary, "algorithms", "--json")):
-        parts.append(f"## {one['name']}\n\n{escaped(one['about'])}")
+        parts.append(f"## {one['name']}\n\n{cell(one['about'])}")
         if one["settings"]:
-            rows = [f"| `{s['name']}` | {escaped(s['about'])} |" for s in one["settings"]]
+            rows = [f"| `{s['name']}` | {cell(s['about'])} |" for s in one["settings"]]
             parts.append("| setting | meaning |\n|---|---|\n" + "\n".join(rows))
     return "\n\n".join(parts) + "\n"
 
