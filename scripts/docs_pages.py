@@ -246,13 +246,11 @@ def commands(binary: Path) -> str:
 
 
 def algorithms(binary: Path) -> str:
-    parts = [
-        "# Algorithms\n\nThe names and settings are the same on the command line (`--algorithm "
-        "cma-es --set population=40`), in study files, in Python (`method=\"cma-es\", "
-        "population=40`) and in Rust (`"cma-es(population=40)".parse()`). `racecars algorithms` prints this list; "
-        "the page is made from it. [How auto decides](../auto.md) says which of them the default "
-        "runs when."
-    ]
+    parts = ["""# Algorithms
+
+The names and settings are the same on the command line (`--algorithm cma-es --set population=40`), in study files, in
+Python (`method="cma-es", population=40`) and in Rust (`"cma-es(population=40)".parse()`). `racecars algorithms` prints
+this list; the page is made from it. [How auto decides](../auto.md) says which of them the default runs when."""]
     for one in json.loads(output(binary, "algorithms", "--json")):
         parts.append(f"## {one['name']}\n\n{cell(one['about'])}")
         if one["settings"]:
