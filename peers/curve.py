@@ -80,7 +80,8 @@ def draw(medians: dict[str, dict[str, Vector]], dim: int, seeds: int, path: Path
         for (label, values), colour, dash in zip(curves.items(), COLOURS, DASHES, strict=False):
             width = 2.6 if label == "racecars" else 1.5
             places = np.arange(1, len(values) + 1)
-            ax.plot(places, np.maximum(values, FLOOR), dash, color=colour, lw=width, label=label)
+            style = {"color": colour, "linestyle": dash, "linewidth": width}
+            ax.plot(places, np.maximum(values, FLOOR), label=label, **style)
         ax.set_yscale("log")
         ax.set_xlim(0, len(values))
         ax.set_title(f"{problem.removeprefix('shifted-')}, n = {dim}")
@@ -99,7 +100,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--problem", default=",".join(PROBLEMS), help="[%(default)s]")
     parser.add_argument("--dim", type=int, default=20, help="[%(default)s]")
-    parser.add_argument("--budget", type=int, default=100, help="per coordinate [%(default)s]")
+    parser.add_argument("--budget", type=int, default=25, help="per coordinate [%(default)s]")
     parser.add_argument("--seeds", type=int, default=5, help="[%(default)s]")
     parser.add_argument("--processes", type=int, default=1, help="[%(default)s]")
     parser.add_argument("--binary", default=DEFAULT, help="[%(default)s]")

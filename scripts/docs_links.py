@@ -69,14 +69,16 @@ def main() -> None:
             elif target in pages and unquote(parts.fragment) not in pages[target].anchors:
                 wrong.append(f"{name}: {value}: the page has no such anchor")
     for path in site.rglob("*.css"):
-        for address in re.findall(r"(?:url\(|@import )[\"']?(https?:)?//[^)\"']+", path.read_text()):
+        for address in re.findall(
+            r"(?:url\(|@import )[\"']?(https?:)?//[^)\"']+", path.read_text()
+        ):
             wrong.append(f"{path.relative_to(site)}: loads {address}")
     index = pages[site / "index.html"]
     listed = {unquote(urlsplit(value).path).removeprefix("./") for _, _, value in index.links}
     for path in pages:
-        name = path.relative_to(site).as_posix()
-        if name not in listed | {"404.html", "index.html"}:
-            wrong.append(f"{name} is not in the menu: add it to nav in zensical.toml")
+        page_name = path.relative_to(site).as_posix()
+        if page_name not in listed | {"404.html", "index.html"}:
+            wrong.append(f"{page_name} is not in the menu: add it to nav in zensical.toml")
     print("".join(f"{line}\n" for line in sorted(set(wrong))), end="", file=sys.stderr)
     if wrong:
         sys.exit(f"{len(set(wrong))} mistakes in {site}")

@@ -35,7 +35,11 @@ LINK = re.compile(r"(?<!!)\[([^\]\[]+)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 
 # The Python reference: sections with the names that they explain, and their files.
 REFERENCE = {
-    "Minimizing": {"minimize": "_minimize.py", "maximize": "_minimize.py", "method": "_minimize.py"},
+    "Minimizing": {
+        "minimize": "_minimize.py",
+        "maximize": "_minimize.py",
+        "method": "_minimize.py",
+    },
     "Ask and tell": {
         "Optimizer": "optimizer.py",
         "Best": "optimizer.py",
@@ -200,9 +204,10 @@ def study_file(binary: Path) -> str:
     table, flags = "\n".join(rows), "\n".join(others)
     return f"""# Study file
 
-A study file has the program, its parameters and all settings. `racecars init` writes the file below, `racecars check`
-validates it and runs one evaluation, and `racecars run` runs it. Flags of `racecars run` have the same names and
-overrule the file. [Spaces](../spaces.md) has all kinds of parameters. This page is made from the code.
+A study file has the program, its parameters and all settings. `racecars init` writes the file
+below, `racecars check` validates it and runs one evaluation, and `racecars run` runs it. Flags of
+`racecars run` have the same names and overrule the file. [Spaces](../spaces.md) has all kinds of
+parameters. This page is made from the code.
 
 ## Settings
 
@@ -226,7 +231,9 @@ overrule the file. [Spaces](../spaces.md) has all kinds of parameters. This page
 
 def commands(binary: Path) -> str:
     top = output(binary, "--help")
-    names = re.findall(r"^  (\w+)  ", top.partition("Commands:\n")[2].partition("\nOptions:")[0], re.M)
+    names = re.findall(
+        r"^  (\w+)  ", top.partition("Commands:\n")[2].partition("\nOptions:")[0], re.M
+    )
     parts = [
         "# Commands\n\nEvery command has `--help`, and those that print results have `--json`. "
         "This page is made from the program.",
@@ -246,11 +253,14 @@ def commands(binary: Path) -> str:
 
 
 def algorithms(binary: Path) -> str:
-    parts = ["""# Algorithms
+    parts = [
+        """# Algorithms
 
-The names and settings are the same on the command line (`--algorithm cma-es --set population=40`), in study files, in
-Python (`method="cma-es", population=40`) and in Rust (`"cma-es(population=40)".parse()`). `racecars algorithms` prints
-this list; the page is made from it. [How auto decides](../auto.md) says which of them the default runs when."""]
+The names and settings are the same on the command line (`--algorithm cma-es --set population=40`),
+in study files, in Python (`method="cma-es", population=40`) and in Rust
+(`"cma-es(population=40)".parse()`). `racecars algorithms` prints this list; the page is made from
+it. [How auto decides](../auto.md) says which of them the default runs when."""
+    ]
     for one in json.loads(output(binary, "algorithms", "--json")):
         parts.append(f"## {one['name']}\n\n{cell(one['about'])}")
         if one["settings"]:
@@ -289,7 +299,9 @@ def entry(name: str, node: Definition) -> list[str]:
     if isinstance(node, ast.ClassDef):
         for member in members(node):
             short = member.name
-            is_property = any(ast.unparse(one).endswith("property") for one in member.decorator_list)
+            is_property = any(
+                ast.unparse(one).endswith("property") for one in member.decorator_list
+            )
             shown = short if is_property else signature(short, member)
             returns = f" -> {ast.unparse(member.returns)}" if is_property and member.returns else ""
             parts.append(f"**`{short}`**{{ .api }}\n\n```python\n{shown}{returns}\n```")
@@ -306,8 +318,9 @@ def members(node: ast.ClassDef) -> list[ast.FunctionDef]:
     found: dict[str, ast.FunctionDef] = {}
     for body in bodies:
         for member in body:
-            is_method = isinstance(member, ast.FunctionDef) and not member.name.startswith("_")
-            if is_method and ast.get_docstring(member):
+            if not isinstance(member, ast.FunctionDef) or member.name.startswith("_"):
+                continue
+            if ast.get_docstring(member):
                 found.setdefault(member.name, member)
     return list(found.values())
 
@@ -329,13 +342,15 @@ def signature(name: str, node: Definition) -> str:
     is_method = bool(given.args) and given.args[0].arg in ("self", "cls")
     positional = given.args[1:] if is_method else given.args
     blank = [None] * (len(positional) - len(given.defaults))
-    for one, default in zip(positional, [*blank, *given.defaults[-len(positional) or None :]]):
+    defaults = [*blank, *given.defaults][-len(positional) :] if positional else []
+    for one, default in zip(positional, defaults, strict=True):
         texts.append(argument(one, default))
     if given.vararg:
         texts.append("*" + argument(given.vararg, None))
     elif given.kwonlyargs:
         texts.append("*")
-    texts += [argument(one, default) for one, default in zip(given.kwonlyargs, given.kw_defaults)]
+    named = zip(given.kwonlyargs, given.kw_defaults, strict=True)
+    texts += [argument(one, default) for one, default in named]
     if given.kwarg:
         texts.append("**" + given.kwarg.arg)
     is_init = node.name in ("__init__", "__new__")
@@ -353,7 +368,11 @@ def argument(one: ast.arg, default: ast.expr | None) -> str:
         text += f": {annotation}"
     if default is None:
         return text
-    return f"{text} = {ast.unparse(default)}" if annotation != "Any" else f"{text}={ast.unparse(default)}"
+    return (
+        f"{text} = {ast.unparse(default)}"
+        if annotation != "Any"
+        else f"{text}={ast.unparse(default)}"
+    )
 
 
 def manual(node: Definition) -> str:

@@ -115,5 +115,7 @@ def test_the_commands_of_the_guide_for_the_command_line_run(tmp_path: Path) -> N
     assert len(blocks("cli", "sh")) == 9
     for block in blocks("cli", "sh"):
         command = ["bash", "-euo", "pipefail", "-c", block]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
         assert done.returncode == 0, f"{block}\n{done.stderr}"
