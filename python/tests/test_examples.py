@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -89,3 +90,32 @@ def test_the_python_blocks_of_the_page_about_spaces_run() -> None:
     assert len(blocks) == 4
     for block in blocks:
         exec(compile(block, "docs/spaces.md", "exec"), {})
+
+
+def blocks(page: str, language: str) -> list[str]:
+    text = (EXAMPLES.parent / f"{page}.md").read_text()
+    return [block.partition("\n```")[0] for block in text.split(f"```{language}\n")[1:]]
+
+
+@pytest.mark.parametrize("page", ["index", "install", "noise", "coming-from", "faq"])
+def test_the_python_blocks_of_a_page_run(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One after the other, with the same names. (Other packages' code is marked `py`.)"""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    assert blocks(page, "python")
+    for block in blocks(page, "python"):
+        exec(compile(block, f"docs/{page}.md", "exec"), names)
+
+
+def test_the_commands_of_the_guide_for_the_command_line_run(tmp_path: Path) -> None:
+    folder = Path(sys.executable).parent  # the wheel brings the command
+    environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+    assert len(blocks("cli", "sh")) == 9
+    for block in blocks("cli", "sh"):
+        command = ["bash", "-euo", "pipefail", "-c", block]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, f"{block}\n{done.stderr}"

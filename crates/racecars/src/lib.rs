@@ -153,3 +153,13 @@ pub use space::{
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/spaces.md")]
 struct SpacesPage;
+
+/// The Rust examples of docs/rust.md.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rust.md")]
+struct RustPage;
+
+/// The Rust example of docs/index.md.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/index.md")]
+struct IndexPage;
