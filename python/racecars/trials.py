@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -217,7 +218,8 @@ class Trials(Sequence[Trial]):
         return f"<Trials: {len(self)} of {self.total}, every {self.stride}th>"
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """The trials as a pandas data frame, one row per trial, with a column per coordinate.
+        """The trials as a pandas data frame, one row per trial, with a column per coordinate; a
+        selection is one column, of lists.
 
         >>> import racecars
         >>> space = {"n": range(5), "w": racecars.Real(0, 1, count=2), "mode": ["a", "b"]}
@@ -233,9 +235,11 @@ class Trials(Sequence[Trial]):
         columns: dict[str, Any] = {}
         if self.space.is_by_name:
             points = self.params
+            coordinates = json.loads(self.space.to_json())["coordinates"]
+            selections = {one["name"] for one in coordinates if one["type"] == "subset"}
             for name in self.space.names:
                 column = [point.get(name) for point in points]
-                if name in names:
+                if name in names or name in selections:
                     columns[name] = column
                 else:
                     width = sum(other.startswith(f"{name}[") for other in names)

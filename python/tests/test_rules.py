@@ -186,6 +186,9 @@ def test_orders_selections_and_shares() -> None:
 
     res = racecars.minimize(cost, space=space, maxfev=1500, rng=1)
     assert res.params["order"] == list(range(8)) and res.fun < 1.2
+    table = res.to_dataframe()
+    assert {len(pick) for pick in table["pick"]} == {1, 2}
+    assert (table[[f"order[{i}]" for i in range(8)]].sum(axis=1) == 28).all()
     start = {"order": list(range(8)), "pick": items[:1], "mix": [0.0, 0.5, 0.5]}
     assert racecars.minimize(cost, space=space, x0=start, maxfev=1, rng=1).fun == 1
 

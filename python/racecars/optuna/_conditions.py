@@ -9,7 +9,7 @@ refutes the condition if it is wrong. Where there is no parent, the parameter is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
@@ -58,8 +58,8 @@ def is_active(name: str, conditions: Mapping[str, Condition], params: Mapping[st
 def condition_of(
     name: str,
     known: Mapping[str, BaseDistribution],
-    with_it: list[Mapping[str, Any]],
-    without_it: list[Mapping[str, Any]],
+    with_it: Sequence[Mapping[str, Any]],
+    without_it: Sequence[Mapping[str, Any]],
 ) -> Condition | None:
     """The condition of a parameter by the parameters of trials with it and of trials without it.
     ``known`` are all parameters, in the order in which they were first seen."""
@@ -76,8 +76,8 @@ def condition_of(
 def _of_parent(
     parent: str,
     kind: type[BaseDistribution],
-    with_it: list[Mapping[str, Any]],
-    without_it: list[Mapping[str, Any]],
+    with_it: Sequence[Mapping[str, Any]],
+    without_it: Sequence[Mapping[str, Any]],
 ) -> Condition | None:
     if any(parent not in params for params in with_it):
         return None
