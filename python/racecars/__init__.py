@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from racecars._core import METHODS, Candidate, SpaceExhausted, __version__, settings
 from racecars._minimize import maximize, method, minimize
-from racecars._objective import Infeasible
+from racecars._objective import Infeasible, Measured
 from racecars.embedding import Embedding
 from racecars.optimizer import Best, Optimizer
 from racecars.space import Choice, Integer, Permutation, Real, Simplex, Space, Subset, when
@@ -34,6 +34,7 @@ __all__ = [
     "Failure",
     "Infeasible",
     "Integer",
+    "Measured",
     "OptimizeResult",
     "Optimizer",
     "Permutation",

@@ -41,6 +41,14 @@ class Constraints:
         """
         return ", ".join(part.described() for part in self.parts) or "none"
 
+    def values(self, x: Any) -> Any:
+        """What must be at most 0, of each limit that is finite.
+
+        >>> Constraints([{"type": "ineq", "fun": lambda x: x[0]}, lambda x: x[0] - 1]).values([3.0])
+        array([-3.,  2.])
+        """
+        return np.concatenate([part.values(x) for part in self.parts])
+
     def violation(self, x: Any) -> float:
         """By how much a point violates them, 0 if it does not."""
         return float(sum(part(x).sum() for part in self.parts))
@@ -74,6 +82,13 @@ class _Limits:
             low, high = low[:, np.newaxis], high[:, np.newaxis]
         missed = np.maximum(low - values, 0.0) + np.maximum(values - high, 0.0)
         return np.where(np.isnan(values), np.nan, missed)
+
+    def values(self, x: Any) -> Any:
+        """How far each component is beyond its limits; negative where it is inside."""
+        found = np.atleast_1d(numbers(self.fun(x, *self.args))).ravel()
+        low, high = (np.broadcast_to(end, found.shape) for end in (self.low, self.high))
+        below, above = np.isfinite(low), np.isfinite(high)
+        return np.concatenate([(low - found)[below], (found - high)[above]])
 
 
 class _Product:

@@ -70,7 +70,7 @@ def outcomes(objective: Objective, space: Space, points: list[Any]) -> list[Outc
         what = "in arrays by name" if space.is_by_name else "which are columns"
         text = f"fun returned shape {values.shape} for {len(kept)} points, {what}"
         raise ValueError(f"{text}; with vectorized=True it must return shape ({len(kept)},)")
-    found = [outcome_of(Unevaluated(violation)) for violation in broken]
+    found = [outcome_of(Unevaluated([violation])) for violation in broken]
     for place, value in zip(kept, values):
         found[place] = outcome_of(value)
     return found

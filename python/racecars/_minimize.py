@@ -86,7 +86,8 @@ def minimize(
     Parameters
     ----------
     fun
-        Called as ``fun(x, *args)``. It returns a number, or ``racecars.Infeasible(by)``. An
+        Called as ``fun(x, *args)``. It returns a number, ``racecars.Measured(value, constraints)``
+        where it measures constraints, or ``racecars.Infeasible(by)``. An
         exception, NaN or an infinity is a failed evaluation, worse than all others; see
         ``on_error``.
     bounds, space
@@ -119,8 +120,10 @@ def minimize(
         functions of the same names, which must do the same.
     constraints
         SciPy's ``NonlinearConstraint``, ``LinearConstraint``, dicts, functions whose values must
-        be at most 0, or a list of them. A point that violates one is not evaluated; it counts in
-        ``nit`` and against ``maxfev``, not in ``nfev``.
+        be at most 0, or a list of them. A point that violates one is not evaluated and costs no
+        budget: it counts in ``nit``, not in ``nfev`` nor against ``maxfev``, up to 100 such points
+        for each evaluation. Constraints that only the evaluation knows are returned by ``fun``, as
+        ``racecars.Measured(value, [g1, g2])``, each at most 0 where it is met.
     maxfev, maxtime, patience
         The run stops after this many evaluations, after this many seconds (evaluations under way
         are waited for), or after this many evaluations without an improvement. If none of them is
@@ -396,7 +399,8 @@ def _taken_over(given: Any, assume: Mapping[str, Any] | None, space: Space) -> l
         found += [(one[0], value, violation, None, "") for _ in is_there]
     for row, trial in zip(rows, trials[np.array(places, dtype=int)]):
         is_value = trial.outcome == "value"
-        outcome = Outcome(trial.value) if is_value else Outcome(violation=trial.violation)
+        value = trial.value if np.isfinite(trial.value) else None
+        outcome = Outcome(value) if is_value else Outcome(value, trial.violation)
         found.append((row, *outcome[:4]))
     return found
 

@@ -18,17 +18,37 @@ class Infeasible:
     """What ``fun`` may return instead of a value: the point violates a constraint by this much."""
 
     # No subclass of float: it must not pass for a value.
-    def __init__(self, violation: float) -> None:
+    def __init__(self, violation: float, value: float | None = None) -> None:
         self.violation = float(violation)
+        self.value = None if value is None else float(value)
 
     def __repr__(self) -> str:
-        return f"Infeasible({self.violation})"
+        value = "" if self.value is None else f", {self.value}"
+        return f"Infeasible({self.violation}{value})"
+
+
+class Measured:
+    """What ``fun`` may return instead of a value: the value, and constraints that the evaluation
+    measured, each at most 0 where it is met. Return them for feasible points, too. The value may be
+    ``None`` where a constraint is violated.
+
+    >>> Measured(1.5, [-0.5, 2.0])
+    Measured(1.5, [-0.5, 2.0])
+    """
+
+    def __init__(self, value: float | None, constraints: Any) -> None:
+        self.value = None if value is None else float(value)
+        self.constraints: list[float] = np.atleast_1d(numbers(constraints)).ravel().tolist()
+
+    def __repr__(self) -> str:
+        return f"Measured({self.value}, {self.constraints})"
 
 
 class Outcome(NamedTuple):
     """The outcome of an evaluation, as a worker process sends it.
 
-    One of ``value``, ``violation`` and ``failure`` is given. ``failure`` is the name of one of the
+    One of ``value``, ``violation`` and ``failure`` is given; a violation and ``constraints`` may
+    come with a value. ``failure`` is the name of one of the
     core's kinds of failure, which ``text`` explains. ``evaluated`` is whether ``fun`` was called.
     """
 
@@ -39,6 +59,7 @@ class Outcome(NamedTuple):
     traceback: str = ""
     error: BaseException | None = None
     evaluated: bool = True
+    constraints: list[float] | None = None
 
     @property
     def is_retryable(self) -> bool:
@@ -55,11 +76,14 @@ class Objective:
         self.fun, self.args, self.constraints = fun, args, constraints
 
     def __call__(self, x: Any) -> Any:
-        if self.constraints:
-            violation = self.constraints.violation(x)
-            if not violation <= 0.0:
-                return Unevaluated(violation)
-        return self.fun(x, *self.args)
+        if not self.constraints:
+            return self.fun(x, *self.args)
+        constraints = self.constraints.values(x)
+        if not (constraints <= 0.0).all():
+            return Unevaluated(constraints)
+        returned = self.fun(x, *self.args)
+        # How far a feasible point is from the limits is of use, too.
+        return Measured(returned, constraints) if isinstance(returned, (float, int)) else returned
 
     def outcome(self, x: Any) -> Outcome:
         """Calls, and turns exceptions into failures; only those meant to end the program pass."""
@@ -78,21 +102,25 @@ def retried(call: Callable[[Any], Outcome], point: Any, outcome: Outcome, retrie
     return outcome
 
 
-class Unevaluated(Infeasible):
-    """The violation of a point that was not evaluated."""
+class Unevaluated(Measured):
+    """The constraints of a point that was not evaluated."""
+
+    def __init__(self, constraints: Any) -> None:
+        super().__init__(None, constraints)
 
 
 def outcome_of(returned: Any) -> Outcome:
     """The outcome that a function's return value stands for."""
     if isinstance(returned, Infeasible):
-        evaluated = not isinstance(returned, Unevaluated)
         violation = returned.violation
         if math.isfinite(violation) and violation >= 0.0:
-            return Outcome(violation=violation, evaluated=evaluated)
-        text = f"a constraint was violated by {violation}"
-        if math.isnan(violation) and not evaluated:
-            text = "a constraint returned NaN or a masked value"
-        return Outcome(failure="nan", text=text)
+            value = returned.value
+            if value is not None and not math.isfinite(value):
+                value = None
+            return Outcome(value, violation)
+        return Outcome(failure="nan", text=f"a constraint was violated by {violation}")
+    if isinstance(returned, Measured):
+        return _measured(returned)
     try:
         value = _number(returned)
     except Exception as error:
@@ -105,6 +133,22 @@ def outcome_of(returned: Any) -> Outcome:
     if not math.isfinite(value):
         return Outcome(failure="nan", text=f"fun returned {value}")
     return Outcome(value)
+
+
+def _measured(returned: Measured) -> Outcome:
+    value, constraints = returned.value, returned.constraints
+    odd = [by for by in constraints if not math.isfinite(by)]
+    if odd:
+        text = f"a constraint was violated by {odd[0]}"
+        if math.isnan(odd[0]):
+            text = "a constraint returned NaN or a masked value"
+        return Outcome(failure="nan", text=text)
+    evaluated = not isinstance(returned, Unevaluated)
+    if value is not None and not math.isfinite(value):
+        return Outcome(failure="nan", text=f"fun returned {value}")
+    if value is None and all(by <= 0.0 for by in constraints):
+        return Outcome(failure="nan", text="fun returned no value for a feasible point")
+    return Outcome(value, evaluated=evaluated, constraints=constraints)
 
 
 def _number(returned: Any) -> float:

@@ -260,8 +260,8 @@ class RayFunction(Ray):
         self.broken: list[Done] = []
 
     def submit(self, number: int, work: Work) -> None:
-        if self.constraints and not (violation := self.constraints.violation(work)) <= 0.0:
-            outcome = outcome_of(Unevaluated(violation))
+        if self.constraints and not ((values := self.constraints.values(work)) <= 0.0).all():
+            outcome = outcome_of(Unevaluated(values))
             self.broken.append((number, None, [outcome]))
             return
         self.tasks[self.function.remote(work, *self.args)] = number

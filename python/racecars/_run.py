@@ -104,10 +104,16 @@ class Run:
     ) -> None:
         """Takes the outcome of a trial, and, if they are known, the time that its evaluation took
         and the worker that made it."""
-        value, violation, failure, text, traceback, error, evaluated = outcome
+        value, violation, failure, text, traceback, error, evaluated, constraints = outcome
         if failure is None:
             self.session.tell(
-                number, value, violation, evaluated=evaluated, seconds=seconds, worker=worker
+                number,
+                value,
+                violation,
+                evaluated=evaluated,
+                seconds=seconds,
+                worker=worker,
+                constraints=constraints,
             )
             return
         if self.on_error == "raise":

@@ -81,6 +81,11 @@ class Optimizer(_core.Optimizer):
     >>> optimizer.tell(optimizer.ask(), error="the simulator crashed")
     >>> optimizer.tell(optimizer.ask(), violation=0.3)
 
+    Constraints that evaluations measure, each at most 0 where it is met, are told of feasible
+    points as well:
+
+    >>> optimizer.tell(optimizer.ask(), 1.5, constraints=[-0.5, 2.0])
+
     The methods may be called from several threads.
     """
 

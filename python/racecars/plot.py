@@ -106,7 +106,7 @@ def slices(source: Any, names: Iterable[str] | None = None, *, log: bool | None 
     figure, axes = plt.subplots(
         down, across, figsize=size, sharey=True, squeeze=False, layout="constrained"
     )
-    finite = np.flatnonzero(np.isfinite(trials.value))
+    finite = np.flatnonzero(trials.outcome == "value")
     if len(finite) == 0:
         raise ValueError("no trial has a value to draw")
     drawn = finite[_evenly(len(finite))]
@@ -142,7 +142,7 @@ def parallel(source: Any, names: Iterable[str] | None = None, ax: Any = None) ->
     if ax is None:
         size = (1.6 + 1.1 * len(chosen), 4.2)
         ax = plt.subplots(figsize=size, layout="constrained")[1]
-    finite = np.flatnonzero(np.isfinite(trials.value))
+    finite = np.flatnonzero(trials.outcome == "value")
     if len(finite) == 0:
         raise ValueError("no trial has a value to draw")
     signed = -trials.value if trials.maximize else trials.value

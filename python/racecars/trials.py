@@ -67,7 +67,7 @@ class Trials(Sequence[Trial]):
 
     - ``number``: the index of each trial in ``res.history``
     - ``x``: the points, one per row; ``params`` is a list of dicts where the space is a dict
-    - ``value``: the value, NaN where there is none
+    - ``value``: the value, also of infeasible points, NaN where there is none
     - ``outcome``: ``"value"``, ``"infeasible"``, or the kind of failure: ``"error"``, ``"nan"``,
       ``"timeout"``, ``"lost"``
     - ``violation``: by how much the point violates the constraints, 0 if it does not
@@ -104,12 +104,9 @@ class Trials(Sequence[Trial]):
 
     def _column(self, name: str) -> NDArray[Any]:
         if name not in self._columns:
-            if name == "value":
-                assert self._history is not None
-                column: NDArray[Any] = self._history[self.number]
-            elif name in ("outcome", "violation"):
+            if name in ("value", "outcome", "violation"):
                 self._read_odd()
-                column = self._columns[name]
+                column: NDArray[Any] = self._columns[name]
             else:
                 column = getattr(self._data, name)()
             self._columns[name] = column
@@ -119,12 +116,16 @@ class Trials(Sequence[Trial]):
         number = self.number
         outcome = np.full(len(number), "value", dtype=object)
         violation = np.zeros(len(number))
+        assert self._history is not None
+        # A copy: the history has no values of infeasible points.
+        value = self._history[number]
         odd = self._data.odd()
-        places = np.searchsorted(number, [place for place, _, _ in odd])
-        for at, (place, kind, by) in zip(places, odd):
+        places = np.searchsorted(number, [place for place, *_ in odd])
+        for at, (place, kind, by, objective) in zip(places, odd):
             if at < len(number) and number[at] == place:
-                outcome[at], violation[at] = kind, by
-        self._columns["outcome"], self._columns["violation"] = outcome, violation
+                outcome[at], violation[at], value[at] = kind, by, objective
+        columns = {"value": value, "outcome": outcome, "violation": violation}
+        self._columns.update(columns)
 
     @property
     def number(self) -> NDArray[np.int64]:

@@ -329,8 +329,11 @@ def test_constraints_of_our_own() -> None:
 
     res = racecars.minimize(fun, BOUNDS, constraints=constraint, maxfev=800, rng=1)
     assert res.x[0] >= 1 and res.fun < 3 and res.maxcv == 0
-    assert all(x[0] >= 1 for x in calls) and res.nfev == len(calls) < res.nit == 800
-    assert res.n_infeasible == 800 - res.nfev
+    # Points that violate constraints cost no budget.
+    assert all(x[0] >= 1 for x in calls) and res.nfev == len(calls) == 800 < res.nit
+    assert res.n_infeasible == res.nit - 800
+    # The optimum is where a constraint ends.
+    assert abs(res.x[0] - 1) < 1e-6 and res.fun < 1 + 1e-6
     vector = racecars.minimize(
         lambda c: (c**2).sum(axis=0),
         BOUNDS,
@@ -342,9 +345,35 @@ def test_constraints_of_our_own() -> None:
     assert vector.x[0] >= 1 and vector.n_infeasible > 0
     never = racecars.minimize(sphere, BOUNDS, constraints=lambda x: 1.0 + abs(x[0]), maxfev=50)
     assert (never.success, never.nfev, never.status) == (False, 0, -2)
+    # The draws are bounded, too.
+    assert 50 < never.nit <= 50 * 101
     assert never.maxcv >= 1 and "No feasible point" in never.message
     with pytest.raises(ValueError, match=r"constraints\[0\]: a dict takes"):
         racecars.minimize(sphere, BOUNDS, constraints={"type": "x"})
+
+
+def test_constraints_that_the_evaluation_measures() -> None:
+    def fun(x: Any) -> Any:
+        return racecars.Measured(float((x - 3).sum()), [1e-3 * (float((x**2).sum()) - 4), -1.0])
+
+    res = racecars.minimize(fun, BOUNDS, maxfev=400, rng=1)
+    n = len(BOUNDS)
+    assert 0 <= res.fun + 3 * n + 2 * n**0.5 < 1e-5
+    assert res.n_infeasible > 0 and res.nfev == res.nit == 400
+    assert "sqp" in [member["name"] for member in res.portfolio["members"]]
+    with pytest.warns(RuntimeWarning, match="no value for a feasible point"):
+        racecars.minimize(lambda x: racecars.Measured(None, [-1.0]), BOUNDS, maxfev=3, rng=1)
+    with pytest.warns(RuntimeWarning, match="a constraint returned NaN"):
+        racecars.minimize(lambda x: racecars.Measured(1.0, [np.nan]), BOUNDS, maxfev=3, rng=1)
+
+
+def test_a_value_may_come_with_a_violation() -> None:
+    def fun(x: Any) -> Any:
+        value, by = float(x.sum()), max(0.0, 4.0 - float((x**2).sum()))
+        return racecars.Infeasible(by, value) if by else value
+
+    res = racecars.minimize(fun, BOUNDS, maxfev=300, rng=1)
+    assert res.n_infeasible > 0 and res.maxcv == 0
 
 
 def test_fun_may_say_infeasible() -> None:

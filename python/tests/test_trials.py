@@ -292,7 +292,7 @@ def test_vectorized_functions_of_a_space_by_name_get_arrays() -> None:
         rng=1,
         vectorized=True,
     )
-    assert limited.params["depth"] <= 3 and limited.nfev + limited.n_infeasible == 100
+    assert limited.params["depth"] <= 3 and limited.nfev == 100 and limited.n_infeasible > 0
     with pytest.raises(ValueError, match=r"shape \(\) for 32 points, in arrays by name"):
         racecars.minimize(lambda p: p["lr"].sum(), space=space, vectorized=True)
 

@@ -101,15 +101,18 @@ impl Optimizer {
     }
 
     /// Learns the outcome of a candidate, a point, or the rows of an array.
-    #[pyo3(signature = (candidate, value=None, *, violation=None, error=None))]
+    #[pyo3(signature = (candidate, value=None, *, violation=None, constraints=None, error=None))]
     fn tell(
         &self,
         py: Python<'_>,
         candidate: &Bound<'_, PyAny>,
         value: Option<&Bound<'_, PyAny>>,
         violation: Option<f64>,
+        constraints: Option<Vec<f64>>,
         error: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
+        let outcome =
+            |value, violation, error| outcome(value, violation, constraints.as_deref(), error);
         if let Ok(candidate) = candidate.cast::<Candidate>() {
             let outcome = outcome(value, violation, error)?;
             return self.learn(py, || candidate.get().take(py), outcome);
@@ -133,9 +136,9 @@ impl Optimizer {
             return self.learn(py, || Ok(core), outcome);
         }
         if let Ok(rows) = candidate.extract::<PyReadonlyArray2<'_, f64>>() {
-            if violation.is_some() || error.is_some() {
+            if violation.is_some() || constraints.is_some() || error.is_some() {
                 return Err(PyTypeError::new_err(
-                    "`violation` and `error` are of one point: tell the rows one by one",
+                    "`violation`, `constraints` and `error` are of one point: tell the rows one by one",
                 ));
             }
             let values = value
@@ -413,13 +416,25 @@ fn hash(numbers: &[f64]) -> u64 {
 fn outcome(
     value: Option<&Bound<'_, PyAny>>,
     violation: Option<f64>,
+    constraints: Option<&[f64]>,
     error: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Outcome> {
+    let number =
+        |value: Option<&Bound<'_, PyAny>>| value.map(|value| value.extract::<f64>()).transpose();
+    if let (Some(constraints), None, None) = (constraints, violation, error) {
+        return Ok(Outcome::measured(number(value)?, constraints.iter().copied()));
+    }
     match (value, violation, error) {
+        _ if constraints.is_some() => Err(PyTypeError::new_err(
+            "tell takes constraints= with a value or without, and neither violation= nor error=",
+        )),
         (Some(value), None, None) => Ok(Outcome::from(value.extract::<f64>()?)),
         // A value with violation 0 is feasible.
         (Some(value), Some(0.0), None) => Ok(Outcome::from(value.extract::<f64>()?)),
-        (_, Some(violation), None) => Ok(Outcome::infeasible(violation)),
+        (value, Some(violation), None) => {
+            let value = number(value)?;
+            Ok(Outcome::Infeasible { violation, value }.checked())
+        }
         (None, None, Some(error)) => Ok(Outcome::failed(error)),
         _ => Err(PyTypeError::new_err(
             "tell takes a value, or violation= (with a value or without), or error=",

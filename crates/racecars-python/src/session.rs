@@ -157,7 +157,7 @@ impl Session {
         text: &str,
     ) -> PyResult<()> {
         let point = self.space.get().encode_any(point)?;
-        let outcome = outcome(value, violation, failure, text)?;
+        let outcome = outcome(value, violation, failure, text, None)?;
         self.lock(py).core()?.known(point, outcome).map_err(refused)
     }
 
@@ -190,7 +190,7 @@ impl Session {
     /// trial in the history. Without `seconds`, the evaluation took the time since the trial was handed out.
     #[pyo3(signature = (
         number, value=None, violation=None, failure=None, text="", evaluated=true, seconds=None,
-        worker=0, traceback=None
+        worker=0, traceback=None, constraints=None
     ))]
     #[allow(clippy::too_many_arguments, reason = "keywords of a private Python method")]
     fn tell(
@@ -205,8 +205,9 @@ impl Session {
         seconds: Option<f64>,
         worker: i32,
         traceback: Option<&str>,
+        constraints: Option<Vec<f64>>,
     ) -> PyResult<usize> {
-        let outcome = outcome(value, violation, failure, text)?;
+        let outcome = outcome(value, violation, failure, text, constraints)?;
         let end = self.started.elapsed().as_secs_f64();
         let mut inner = self.lock(py);
         let (trial, since) = inner.out.remove(&number).ok_or_else(|| not_out(number))?;
@@ -228,6 +229,7 @@ impl Session {
         })?;
         if !evaluated {
             inner.skipped_ahead.push(place);
+            inner.core()?.waive();
         }
         Ok(place)
     }
@@ -350,6 +352,7 @@ impl Session {
         let pending = pending.collect::<racecars::Result<Vec<_>>>().map_err(refused)?;
         let mut inner = self.lock(py);
         inner.core()?.resume(counts, pending).map_err(refused)?;
+        inner.waive(skipped)?;
         (inner.values, inner.skipped) = (values, skipped);
         Ok(())
     }
@@ -423,6 +426,13 @@ impl Inner {
 
     fn trial(&self, number: u64) -> PyResult<&Trial> {
         self.out.get(&number).map(|(trial, _)| trial).ok_or_else(|| not_out(number))
+    }
+
+    /// These trials were not evaluated.
+    pub(crate) fn waive(&mut self, skipped: u64) -> PyResult<()> {
+        let core = self.core()?;
+        (0..skipped).for_each(|_| core.waive());
+        Ok(())
     }
 
     /// How many of the trials told were not evaluated.
@@ -525,16 +535,20 @@ fn not_out(number: u64) -> PyErr {
     PyValueError::new_err(format!("trial {number} is not being evaluated"))
 }
 
-/// The core's outcome, of which exactly one of `value`, `violation` and `failure` is given.
+/// The core's outcome: a value, a violation with or without one, constraints with or without one, or a failure.
 pub(crate) fn outcome(
     value: Option<f64>,
     violation: Option<f64>,
     failure: Option<&str>,
     text: &str,
+    constraints: Option<Vec<f64>>,
 ) -> PyResult<Outcome> {
+    if let (None, None, Some(constraints)) = (violation, failure, &constraints) {
+        return Ok(Outcome::measured(value, constraints.iter().copied()));
+    }
     match (value, violation, failure) {
         (Some(value), None, None) => Ok(Outcome::from(value)),
-        (None, Some(violation), None) => Ok(Outcome::infeasible(violation)),
+        (value, Some(violation), None) => Ok(Outcome::Infeasible { violation, value }.checked()),
         (None, None, Some(name)) => {
             let kind = FailureKind::ALL.iter().find(|kind| kind.name() == name);
             let unknown = || PyValueError::new_err(format!("`{name}` is not a kind of failure"));

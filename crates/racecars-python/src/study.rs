@@ -172,7 +172,7 @@ mod unix {
             settings.start = Some(starts.iter().map(named).collect::<PyResult<_>>()?);
             let known = known.iter().map(|(point, value, violation, failure, text)| {
                 let point = NamedPoint::decode(&space.core, &space.encode_any(point)?);
-                let outcome = outcome(*value, *violation, failure.as_deref(), text)?;
+                let outcome = outcome(*value, *violation, failure.as_deref(), text, None)?;
                 Ok(KnownPoints::Point(Known { point, outcome }))
             });
             settings.known = Some(known.collect::<PyResult<_>>()?);
@@ -200,6 +200,7 @@ mod unix {
             inner.core = Some(session);
             inner.again = out.into();
             inner.journal = Some(Journal(recorder));
+            inner.waive(skipped)?;
             (inner.values, inner.trials, inner.skipped) = (values, trials, skipped);
             Ok(is_resumed)
         }
@@ -275,10 +276,7 @@ mod unix {
         let mut rows = Vec::new();
         for Known { point, outcome } in known.iter().filter(|known| !known.outcome.is_failure()) {
             let codes = point.encode(&plan.space).map_err(refused)?;
-            let (value, violation) = match outcome {
-                Outcome::Infeasible { violation, .. } => (None, Some(*violation)),
-                other => (other.value(), None),
-            };
+            let (value, violation) = (outcome.objective(), outcome.violation());
             rows.push((space.get().numbers(&codes), value, violation));
         }
         let fixed = PyDict::new(py);
@@ -335,9 +333,10 @@ mod unix {
             let outcome = match odd.next_if(|(place, ..)| *place == i) {
                 None => Outcome::from(value[i]),
                 Some((_, kind, violation)) if kind == "infeasible" => {
-                    Outcome::infeasible(violation)
+                    let value = Some(value[i]);
+                    Outcome::Infeasible { violation, value }.checked()
                 }
-                Some((_, kind, _)) => outcome(None, None, Some(&kind), "")?,
+                Some((_, kind, _)) => outcome(None, None, Some(&kind), "", None)?,
             };
             let number = i as u64;
             let told = recorder.asked(number, &point, None, ms(time[i] - seconds[i]));

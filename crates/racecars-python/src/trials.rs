@@ -101,7 +101,8 @@ struct Row {
 
 #[derive(Debug, Clone, Copy)]
 enum Odd {
-    Infeasible(f64),
+    /// The violation, and the value if there is one, else NaN.
+    Infeasible(f64, f64),
     Failed(FailureKind),
 }
 
@@ -156,9 +157,11 @@ impl Trials {
             return;
         }
         let odd = match outcome {
-            Outcome::Value(_) => return,
-            Outcome::Infeasible { violation, .. } => Odd::Infeasible(*violation),
             Outcome::Failed(failure) => Odd::Failed(failure.kind),
+            other => match other.violation() {
+                Some(by) => Odd::Infeasible(by, other.objective().unwrap_or(f64::NAN)),
+                None => return,
+            },
         };
         self.odd.insert(place, odd);
     }
@@ -257,11 +260,12 @@ impl TrialData {
         PyArray1::from_iter(py, self.trials.rows.iter().map(|row| row.worker))
     }
 
-    /// By number, what did not give a value: `"infeasible"` or the kind of failure, and the violation.
-    fn odd(&self) -> Vec<(usize, &'static str, f64)> {
+    /// By number, what is not feasible with a value: `"infeasible"` or the kind of failure, the violation, and the
+    /// value or NaN.
+    fn odd(&self) -> Vec<(usize, &'static str, f64, f64)> {
         let named = |(&place, odd): (&usize, &Odd)| match odd {
-            Odd::Infeasible(violation) => (place, "infeasible", *violation),
-            Odd::Failed(kind) => (place, kind.name(), 0.0),
+            Odd::Infeasible(violation, value) => (place, "infeasible", *violation, *value),
+            Odd::Failed(kind) => (place, kind.name(), 0.0, f64::NAN),
         };
         self.trials.odd.iter().map(named).collect()
     }

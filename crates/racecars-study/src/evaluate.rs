@@ -189,11 +189,17 @@ impl Evaluator {
             stderr: None,
             stdout: None,
         };
-        let (mut values, mut violations) = (Vec::new(), Vec::new());
+        let (mut values, mut constraints) = (Vec::new(), Vec::new());
         let mut enter = |outcome: &Outcome| {
-            let (value, violation) = outcome::value_and_violation(outcome);
-            values.extend(value);
-            violations.push(violation.unwrap_or(0.0));
+            values.extend(outcome.objective());
+            // Earlier versions kept only the sum of the violations.
+            let sum = || {
+                let mut sum = vec![0.0; self.constraints.len()];
+                sum.iter_mut().take(1).for_each(|by| *by = outcome.violation().unwrap_or(0.0));
+                sum
+            };
+            let found = outcome.constraints().filter(|found| found.len() == self.constraints.len());
+            constraints.push(found.map_or_else(sum, <[f64]>::to_vec));
         };
         for part in parts {
             measurement.attempts += part.attempts;
@@ -245,13 +251,12 @@ impl Evaluator {
             }
         }
         let value = aggregated(&values, self.plan.aggregate);
-        measurement.outcome = match value {
-            // Even where their mean is so small that it is rounded to 0.
-            _ if violations.iter().any(|&violation| violation > 0.0) => {
-                Outcome::Infeasible { violation: mean(&violations), value }
+        measurement.outcome = match (value, self.constraints.len()) {
+            (Some(value), 0) => Outcome::from(value),
+            (None, 0) => Outcome::failure(FailureKind::Unparseable, "no value"),
+            (value, count) => {
+                Outcome::measured(value, (0..count).map(|place| together(&constraints, place)))
             }
-            Some(value) => Outcome::from(value),
-            None => Outcome::failure(FailureKind::Unparseable, "no value"),
         };
         if repeat > 1 {
             measurement.values = values;
@@ -342,7 +347,7 @@ impl Evaluator {
         finished: &Finished,
         read: &dyn Fn(&Text) -> Result<Captured, String>,
     ) -> Result<Outcome, Outcome> {
-        let mut violation = 0.0;
+        let mut constraints = Vec::with_capacity(self.constraints.len());
         for (source, constraint) in self.plan.constraints.iter().zip(&self.constraints) {
             let by = constraint.value(finished, read).map_err(|outcome| match outcome {
                 Outcome::Failed(Failure { kind, reason, .. }) => {
@@ -350,14 +355,16 @@ impl Evaluator {
                 }
                 other => other,
             })?;
-            // Each is finite; a sum that overflows is still a violation.
-            violation = f64::min(violation + by.max(0.0), f64::MAX);
+            constraints.push(by);
         }
         let value = self.objective.value(finished, read);
-        if violation > 0.0 {
-            return Ok(Outcome::Infeasible { violation, value: value.ok() }.checked());
+        if constraints.iter().any(|&by| by > 0.0) {
+            return Ok(Outcome::measured(value.ok(), constraints));
         }
-        Ok(Outcome::from(value?))
+        Ok(match self.constraints.is_empty() {
+            true => Outcome::from(value?),
+            false => Outcome::measured(value?, constraints),
+        })
     }
 
     /// Removes an evaluation's own folder, unless it is to be kept.
@@ -372,6 +379,17 @@ impl Evaluator {
             let _ = remove(&self.recipe.folder(task.folder));
         }
     }
+}
+
+/// A constraint over the repetitions of a trial: the mean of its violations if one violates it, even where that is
+/// so small that it is rounded to 0, else the mean of all.
+fn together(repetitions: &[Vec<f64>], place: usize) -> f64 {
+    let all: Vec<f64> = repetitions.iter().map(|constraints| constraints[place]).collect();
+    if all.iter().all(|&by| by <= 0.0) {
+        return mean(&all);
+    }
+    let violations: Vec<f64> = all.iter().map(|by| by.max(0.0)).collect();
+    mean(&violations).max(f64::MIN_POSITIVE)
 }
 
 /// The end of a text, cut at a line where that is near.

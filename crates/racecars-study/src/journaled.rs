@@ -316,6 +316,8 @@ mod tests {
             3 => number().prop_map(Outcome::Value),
             2 => (number(), prop::option::of(number()))
                 .prop_map(|(violation, value)| Outcome::Infeasible { violation, value }),
+            2 => (prop::option::of(number()), prop::collection::vec(number(), 0..3))
+                .prop_map(|(value, constraints)| Outcome::measured(value, constraints)),
             1 => (prop::sample::select(FailureKind::ALL), "(?s).{0,9}")
                 .prop_map(|(kind, reason)| Outcome::failure(kind, reason)),
         ]
@@ -381,6 +383,10 @@ mod tests {
                 prop_assert_eq!(match outcome {
                     Outcome::Value(value) => ("value", Some(*value), None),
                     Outcome::Infeasible { violation, value } => ("infeasible", *value, Some(*violation)),
+                    Outcome::Measured(measured) => match outcome.violation() {
+                        None => ("value", measured.value, None),
+                        violation => ("infeasible", measured.value, violation),
+                    },
                     Outcome::Failed(failure) => (failure.kind.name(), None, None),
                 }, (row["state"].as_str().unwrap(), number("value"), number("violation")));
             }

@@ -22,6 +22,7 @@ pub(crate) fn value_and_violation(outcome: &Outcome) -> (Option<f64>, Option<f64
     match outcome {
         Outcome::Value(value) => (Some(*value), None),
         Outcome::Infeasible { violation, value } => (*value, Some(*violation)),
+        Outcome::Measured(measured) => (measured.value, outcome.violation()),
         Outcome::Failed(_) => (None, None),
     }
 }

@@ -65,9 +65,11 @@ impl Record {
         let counts = &mut self.counts;
         counts.told += 1;
         match &tell.outcome {
-            Outcome::Value(value) => self.leaders.enter(tell.trial, *value, point),
-            Outcome::Infeasible { .. } => counts.infeasible += 1,
             Outcome::Failed(_) => counts.failures += 1,
+            outcome => match outcome.value() {
+                Some(value) => self.leaders.enter(tell.trial, value, point),
+                None => counts.infeasible += 1,
+            },
         }
         counts.retries += u64::from(tell.attempts.saturating_sub(self.repeat));
         let rank = tell.outcome.rank_in(self.direction);

@@ -133,12 +133,13 @@ pub use optimizers::quasi_newton::QuasiNewton;
 pub use optimizers::quasi_random::QuasiRandom;
 pub use optimizers::racos::{Classification, RaceCars, Replacing, Shrinking};
 pub use optimizers::random_search::RandomSearch;
+pub use optimizers::sqp::Sqp;
 pub use optimizers::zo_adam::ZoAdam;
 pub use optimizers::{
     Algorithm, Best, Candidate, Decision, GivenSetting, MemberAccount, Optimizer, Portfolio,
     Setting, ShrunkRegion, load, load_in,
 };
-pub use outcome::{Direction, Failure, FailureKind, Outcome, Rank};
+pub use outcome::{Direction, Failure, FailureKind, Measured, Outcome, Rank};
 pub use portfolio::auto::{Auto, Noise};
 pub use portfolio::relay::{Legs, Relay};
 pub use run::{Cancel, Flow, Progress, Run, Solution, Workers, maximize, minimize};

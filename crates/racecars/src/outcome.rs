@@ -81,9 +81,10 @@ impl Direction {
 /// # As JSON
 ///
 /// `{"value":1.5}`, `{"infeasible":0.5}` (the violation), `{"infeasible":0.5,"value":1.5}`, or
-/// `{"failed":"exit","detail":"exit code 3"}`. JSON has neither NaN nor infinities, so a value or
-/// violation that is not finite is written as a failure. Other keys, and keys that contradict each other,
-/// are refused. `{"infeasible":null}`, which earlier versions wrote, is infeasible by [`f64::MAX`].
+/// `{"failed":"exit","detail":"exit code 3"}`; the first three also with `"constraints":[0.5,-2.0]`, each at
+/// most 0 where it is met. JSON has neither NaN nor infinities, so a value, violation or constraint that is
+/// not finite is written as a failure. Other keys, and keys that contradict each other, are refused.
+/// `{"infeasible":null}`, which earlier versions wrote, is infeasible by [`f64::MAX`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// The objective's value. Use `Outcome::from(value)`, which converts NaN and infinities to failures.
@@ -95,8 +96,50 @@ pub enum Outcome {
         /// The objective's value, if it was evaluated.
         value: Option<f64>,
     },
+    /// The evaluation measured constraints.
+    Measured(Box<Measured>),
     /// The evaluation failed.
     Failed(Failure),
+}
+
+/// The objective and the constraints at a point. It is feasible if no constraint is above 0.
+///
+/// ```
+/// use racecars::Outcome;
+///
+/// assert_eq!(Outcome::measured(1.5, [-2.0, 0.0]).value(), Some(1.5));
+/// let outside = Outcome::measured(1.5, [0.5, -2.0, 0.25]);
+/// assert_eq!((outside.value(), outside.violation()), (None, Some(0.75)));
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The objective's value, if it was evaluated.
+    pub value: Option<f64>,
+    /// The constraints, each at most 0 where it is met; finite.
+    pub constraints: Vec<f64>,
+}
+
+impl Measured {
+    /// The sum of the violations; 0 if all constraints are met.
+    pub fn violation(&self) -> f64 {
+        // Each is finite; a sum that overflows is still a violation.
+        self.constraints.iter().map(|by| by.max(0.0)).sum::<f64>().min(f64::MAX)
+    }
+
+    fn rank(&self) -> Rank {
+        let violation = self.violation();
+        if violation > 0.0 {
+            return Rank { class: Class::Infeasible, amount: violation };
+        }
+        self.value
+            .filter(|value| value.is_finite())
+            .map_or(Rank::FAILURE, |amount| Rank { class: Class::Feasible, amount })
+    }
+
+    /// Checks the invariants of a deserialized measurement.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.value.is_none_or(f64::is_finite) && self.constraints.iter().all(|by| by.is_finite())
+    }
 }
 
 /// Why an evaluation failed.
@@ -182,6 +225,16 @@ impl Outcome {
         Outcome::Infeasible { violation, value: None }.checked()
     }
 
+    /// The value and the constraints of a point, which is feasible if none of these is above 0. Constraints
+    /// that are not finite, and a feasible point without a value, are failures.
+    pub fn measured(
+        value: impl Into<Option<f64>>,
+        constraints: impl IntoIterator<Item = f64>,
+    ) -> Self {
+        let (value, constraints) = (value.into(), constraints.into_iter().collect());
+        Outcome::Measured(Box::new(Measured { value, constraints })).checked()
+    }
+
     /// A failed evaluation of kind [`FailureKind::Error`].
     pub fn failed(reason: impl fmt::Display) -> Self {
         Outcome::failure(FailureKind::Error, reason)
@@ -218,6 +271,21 @@ impl Outcome {
             Outcome::Infeasible { violation, value } => {
                 Outcome::Infeasible { violation, value: value.filter(|value| value.is_finite()) }
             }
+            Outcome::Measured(mut measured) => {
+                if let Some(by) = measured.constraints.iter().find(|by| !by.is_finite()) {
+                    let reason = format!("a constraint is {by}, not a finite number");
+                    return Outcome::failure(FailureKind::Nan, reason);
+                }
+                let value = measured.value;
+                if value.is_none_or(|value| !value.is_finite()) && measured.violation() <= 0.0 {
+                    return match value {
+                        Some(value) => Outcome::Value(value).checked(),
+                        None => Outcome::failure(FailureKind::Nan, "the point has no value"),
+                    };
+                }
+                measured.value = value.filter(|value| value.is_finite());
+                Outcome::Measured(measured)
+            }
             outcome => outcome,
         }
     }
@@ -226,6 +294,45 @@ impl Outcome {
     pub fn value(&self) -> Option<f64> {
         match self {
             Outcome::Value(value) if value.is_finite() => Some(*value),
+            Outcome::Measured(measured) => measured.rank().value(),
+            _ => None,
+        }
+    }
+
+    /// The objective's value, whether the point is feasible or not.
+    pub fn objective(&self) -> Option<f64> {
+        match self {
+            Outcome::Infeasible { value, .. } => *value,
+            Outcome::Measured(measured) => measured.value,
+            _ => self.value(),
+        }
+    }
+
+    /// The violation of an infeasible point.
+    pub fn violation(&self) -> Option<f64> {
+        self.rank().violation()
+    }
+
+    /// The constraints, each at most 0 where it is met, if they were measured.
+    pub fn constraints(&self) -> Option<&[f64]> {
+        match self {
+            Outcome::Measured(measured) => Some(&measured.constraints),
+            _ => None,
+        }
+    }
+
+    /// What an optimizer can learn besides the rank, in its own direction: constraints, or the value at an
+    /// infeasible point, whose violation is then its only constraint.
+    pub(crate) fn to_measured(&self, direction: Direction) -> Option<Measured> {
+        let signed = |value: &f64| direction.signed(*value);
+        match self {
+            Outcome::Measured(measured) => Some(Measured {
+                value: measured.value.as_ref().map(signed),
+                constraints: measured.constraints.clone(),
+            }),
+            Outcome::Infeasible { violation, value: value @ Some(_) } => {
+                Some(Measured { value: value.as_ref().map(signed), constraints: vec![*violation] })
+            }
             _ => None,
         }
     }
@@ -259,6 +366,10 @@ impl Outcome {
             Outcome::Infeasible { violation, value } => {
                 Outcome::Infeasible { violation, value: value.map(|value| direction.signed(value)) }
             }
+            Outcome::Measured(mut measured) => {
+                measured.value = measured.value.map(|value| direction.signed(value));
+                Outcome::Measured(measured)
+            }
             failed => failed,
         }
     }
@@ -268,7 +379,12 @@ impl Outcome {
     pub fn rank_in(&self, direction: Direction) -> Rank {
         match self {
             Outcome::Value(value) => Outcome::Value(direction.signed(*value)).rank(),
-            other => other.rank(),
+            other => match other.rank() {
+                Rank { class: Class::Feasible, amount } => {
+                    Rank { class: Class::Feasible, amount: direction.signed(amount) }
+                }
+                rank => rank,
+            },
         }
     }
 
@@ -282,6 +398,7 @@ impl Outcome {
             Outcome::Infeasible { violation, .. } if (0.0..f64::INFINITY).contains(violation) => {
                 Rank { class: Class::Infeasible, amount: *violation }
             }
+            Outcome::Measured(measured) => measured.rank(),
             _ => Rank::FAILURE,
         }
     }
@@ -292,6 +409,10 @@ impl fmt::Display for Outcome {
         match self {
             Outcome::Value(value) => write!(f, "{value}"),
             Outcome::Infeasible { violation, .. } => write!(f, "infeasible by {violation}"),
+            Outcome::Measured(measured) => match (measured.violation(), measured.value) {
+                (violation, Some(value)) if violation <= 0.0 => write!(f, "{value}"),
+                (violation, _) => write!(f, "infeasible by {violation}"),
+            },
             Outcome::Failed(failure) => write!(f, "{failure}"),
         }
     }
@@ -328,6 +449,8 @@ struct OutcomeForm {
     infeasible: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    constraints: Option<Vec<f64>>,
 }
 
 /// The key alone says that the point is infeasible: `null` is a violation that overflowed.
@@ -338,34 +461,48 @@ fn violation<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, 
 impl Serialize for Outcome {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (mut failed, mut detail, mut infeasible, mut value) = (None, None, None, None);
+        let mut constraints = None;
         match self.clone().checked() {
             Outcome::Value(number) => value = Some(number),
             Outcome::Infeasible { violation, value: number } => {
                 (infeasible, value) = (Some(violation), number);
+            }
+            Outcome::Measured(measured) => {
+                infeasible = Some(measured.violation()).filter(|&violation| violation > 0.0);
+                (value, constraints) = (measured.value, Some(measured.constraints));
             }
             Outcome::Failed(Failure { kind, reason }) => {
                 (failed, detail) = (Some(kind), Some(reason));
             }
         }
         if serializer.is_human_readable() {
-            OutcomeForm { failed, detail, infeasible, value }.serialize(serializer)
+            OutcomeForm { failed, detail, infeasible, value, constraints }.serialize(serializer)
         } else {
             // Formats without field names need all fields.
-            (failed, detail, infeasible, value).serialize(serializer)
+            (failed, detail, infeasible, value, constraints).serialize(serializer)
         }
     }
 }
 
 impl<'de> Deserialize<'de> for Outcome {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let OutcomeForm { failed, detail, infeasible, value } = if deserializer.is_human_readable()
-        {
+        let form = if deserializer.is_human_readable() {
             OutcomeForm::deserialize(deserializer)?
         } else {
-            let (failed, detail, infeasible, value) = Deserialize::deserialize(deserializer)?;
-            OutcomeForm { failed, detail, infeasible, value }
+            let (failed, detail, infeasible, value, constraints) =
+                Deserialize::deserialize(deserializer)?;
+            OutcomeForm { failed, detail, infeasible, value, constraints }
         };
+        let OutcomeForm { failed, detail, infeasible, value, constraints } = form;
+        if let (None, Some(constraints), None) = (failed, &constraints, &detail) {
+            let outcome = Outcome::measured(value, constraints.iter().copied());
+            if infeasible.is_some() == (outcome.violation().is_some()) {
+                return Ok(outcome);
+            }
+            return Err(D::Error::custom("`infeasible` is given where a constraint is above 0"));
+        }
         match (failed, infeasible, value, &detail) {
+            _ if constraints.is_some() => Err(D::Error::custom("a failure has no `constraints`")),
             // The reason is optional in files.
             (Some(kind), None, None, _) => Ok(Outcome::failure(kind, detail.unwrap_or_default())),
             (None, Some(violation), value, None) => {

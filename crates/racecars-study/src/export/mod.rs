@@ -64,9 +64,9 @@ impl TrialRow {
     fn state(&self) -> &'static str {
         match self.end.as_ref().map(|end| &end.outcome) {
             None => "running",
-            Some(Outcome::Value(_)) => "value",
-            Some(Outcome::Infeasible { .. }) => "infeasible",
             Some(Outcome::Failed(failure)) => failure.kind.name(),
+            Some(outcome) if outcome.violation().is_some() => "infeasible",
+            Some(_) => "value",
         }
     }
 }
@@ -121,6 +121,13 @@ fn write_json(reader: &mut Reader, out: &mut dyn Write) -> io::Result<u64> {
                 Outcome::Infeasible { violation, value } => {
                     row["violation"] = json!(violation);
                     row["value"] = json!(value);
+                }
+                Outcome::Measured(measured) => {
+                    if let Some(violation) = end.outcome.violation() {
+                        row["violation"] = json!(violation);
+                    }
+                    row["value"] = json!(measured.value);
+                    row["constraints"] = json!(measured.constraints);
                 }
                 Outcome::Failed(failure) => row["detail"] = json!(failure.reason),
             }

@@ -7,6 +7,7 @@
 //! - [`quasi_newton`]: L-BFGS on difference quotients
 //! - [`zo_adam`]: gradient descent on estimated gradients
 //! - [`quadratic`]: quadratic models in a trust region
+//! - [`sqp`]: sequential quadratic programming, for constraints that evaluations measure
 //! - [`evolution`]: climbs, mixing and restarts for discrete coordinates
 //! - [`local_search`]: moves that fit each kind of coordinate, late acceptance
 //! - [`quasi_random`]: a scrambled Halton sequence
@@ -37,6 +38,7 @@ mod registry;
 pub(crate) mod saved;
 pub(crate) mod settings;
 pub(crate) mod shell;
+pub mod sqp;
 mod unit_box;
 pub mod zo_adam;
 
@@ -47,7 +49,7 @@ pub use settings::{GivenSetting, Setting};
 pub use shell::Shell;
 
 use crate::error::Result;
-use crate::outcome::{Direction, Outcome, Rank};
+use crate::outcome::{Direction, Measured, Outcome, Rank};
 use crate::space::{Point, Space};
 use serde::{Deserialize, Serialize};
 
@@ -218,10 +220,22 @@ pub trait Optimizer: sealed::Sealed + std::fmt::Debug + Send {
     /// Fails without changing the state if the candidate was told before or never asked, or if the point
     /// does not belong to the space.
     fn tell(&mut self, candidate: Candidate, outcome: Outcome) -> Result<()> {
-        self.tell_rank(candidate, outcome.rank())
+        match outcome.to_measured(Direction::Minimize) {
+            Some(measured) => self.tell_measured(candidate, outcome.rank(), &measured),
+            None => self.tell_rank(candidate, outcome.rank()),
+        }
     }
 
-    /// Learns the rank of a candidate's outcome, which is all that an optimizer uses.
+    /// Learns the rank of a candidate's outcome, and its constraints.
+    #[doc(hidden)]
+    fn tell_measured(
+        &mut self,
+        candidate: Candidate,
+        rank: Rank,
+        measured: &Measured,
+    ) -> Result<()>;
+
+    /// Learns the rank of a candidate's outcome, which is all that most optimizers use.
     #[doc(hidden)]
     fn tell_rank(&mut self, candidate: Candidate, rank: Rank) -> Result<()>;
 

@@ -16,6 +16,7 @@ use super::random_search::{RandomSearch, UniformSearch};
 use super::saved::MAX_NESTING;
 use super::settings::{Field, GivenSetting, Parsed, Refusal, Setting, SettingValue, Settings};
 use super::shell::{Setup, Shell};
+use super::sqp::{Sqp, SqpSearch};
 use super::zo_adam::{ZoAdam, ZoAdamSearch};
 use crate::error::{Error, ErrorKind, Result, ensure};
 use crate::portfolio::PortfolioSearch;
@@ -257,6 +258,10 @@ registry! {
     /// or to the last digit. Restarts elsewhere after convergence.
     quadratic, Quadratic(Quadratic), "quadratic", AcceptedSpaces::CONTINUOUS.up_to(200), QuadraticSearch,
         |settings, setup, random| QuadraticSearch::new(settings, setup, random);
+    /// Sequential quadratic programming on difference quotients, for smooth objectives whose evaluation measures
+    /// smooth constraints; with restarts.
+    sqp, Sqp(Sqp), "sqp", AcceptedSpaces::CONTINUOUS.up_to(200), SqpSearch,
+        |_, setup, _| Ok(SqpSearch::new(setup));
     /// Sequential random embedding: another algorithm searches one random subspace after the other.
     embedding, Embedding(SequentialEmbedding), "embedding", AcceptedSpaces::CONTINUOUS, EmbeddingSearch,
         |settings, setup, _| EmbeddingSearch::new(settings, setup);

@@ -7,7 +7,7 @@ use super::ledger::{Ledger, PendingCandidate};
 use super::saved;
 use super::{Best, Candidate, Optimizer, Portfolio, ShrunkRegion};
 use crate::error::Result;
-use crate::outcome::Rank;
+use crate::outcome::{Measured, Rank};
 use crate::random::Random;
 use crate::sample::Sample;
 use crate::space::{Space, StepSize};
@@ -123,6 +123,8 @@ pub(crate) struct Tools<'a, M> {
     pub(crate) ledger: &'a mut Ledger<M>,
     /// The best evaluation told, including the one being learned.
     pub(crate) best: &'a Incumbent,
+    /// The constraints of the point being learned, where they were measured.
+    pub(crate) measured: Option<&'a Measured>,
     buffers: &'a mut Buffers,
 }
 
@@ -285,9 +287,42 @@ impl<S: Search> Shell<S> {
         ledger.draw(space, random, point)
     }
 
+    /// Learns the outcome of a candidate.
+    fn take(
+        &mut self,
+        mut candidate: Candidate,
+        rank: Rank,
+        measured: Option<&Measured>,
+    ) -> Result<()> {
+        let asked = self.ledger.settle(&self.space, &mut candidate)?;
+        let sample = Sample { point: candidate.point, rank, key: candidate.key };
+        let is_best = !S::KEEPS_BEST && self.best.is_beaten_by(rank);
+        if is_best {
+            self.best.replace(&sample.point, rank, sample.key);
+            debug_assert!(
+                !self.space.can_repeat() || sample.key == self.space.key(&sample.point),
+                "{}: the best has the key of its point",
+                self.name
+            );
+        }
+        let (search, mut tools) = self.parts();
+        tools.measured = measured;
+        if let Some(buffer) = search.learn(Evaluated { sample, asked, is_best }, &mut tools)? {
+            self.buffers.keep(buffer);
+        }
+        debug_assert!(
+            rank.is_failure()
+                || self.is_noisy() != Some(false)
+                || self.best().is_some_and(|best| !rank.beats(best.rank)),
+            "{}: no told point is better than the best",
+            self.name
+        );
+        Ok(())
+    }
+
     fn parts(&mut self) -> (&mut S, Tools<'_, S::Mark>) {
         let Shell { space, random, ledger, best, search, buffers, .. } = self;
-        (search, Tools { space, random, ledger, best, buffers })
+        (search, Tools { space, random, ledger, best, measured: None, buffers })
     }
 
     #[cfg(test)]
@@ -334,30 +369,17 @@ impl<S: Search> Optimizer for Shell<S> {
         Some(candidate)
     }
 
-    fn tell_rank(&mut self, mut candidate: Candidate, rank: Rank) -> Result<()> {
-        let asked = self.ledger.settle(&self.space, &mut candidate)?;
-        let sample = Sample { point: candidate.point, rank, key: candidate.key };
-        let is_best = !S::KEEPS_BEST && self.best.is_beaten_by(rank);
-        if is_best {
-            self.best.replace(&sample.point, rank, sample.key);
-            debug_assert!(
-                !self.space.can_repeat() || sample.key == self.space.key(&sample.point),
-                "{}: the best has the key of its point",
-                self.name
-            );
-        }
-        let (search, mut tools) = self.parts();
-        if let Some(buffer) = search.learn(Evaluated { sample, asked, is_best }, &mut tools)? {
-            self.buffers.keep(buffer);
-        }
-        debug_assert!(
-            rank.is_failure()
-                || self.is_noisy() != Some(false)
-                || self.best().is_some_and(|best| !rank.beats(best.rank)),
-            "{}: no told point is better than the best",
-            self.name
-        );
-        Ok(())
+    fn tell_rank(&mut self, candidate: Candidate, rank: Rank) -> Result<()> {
+        self.take(candidate, rank, None)
+    }
+
+    fn tell_measured(
+        &mut self,
+        candidate: Candidate,
+        rank: Rank,
+        measured: &Measured,
+    ) -> Result<()> {
+        self.take(candidate, rank, Some(measured))
     }
 
     fn told(&self) -> u64 {

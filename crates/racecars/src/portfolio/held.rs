@@ -161,7 +161,11 @@ impl Search for HeldSearch {
             Some(InnerCandidate { id, key, point }) => {
                 let inner = self.inner.optimizer_mut();
                 let space = inner.space().fingerprint();
-                inner.tell_rank(Candidate { id, space, key, point }, sample.rank)?;
+                let candidate = Candidate { id, space, key, point };
+                match tools.measured {
+                    Some(measured) => inner.tell_measured(candidate, sample.rank, measured)?,
+                    None => inner.tell_rank(candidate, sample.rank)?,
+                }
             }
             None if self.is_inside(tools.space, &sample.point) => {
                 self.tell_known(tools.space, &sample.point, sample.rank)?;

@@ -20,7 +20,7 @@ use crate::optimizers::shell::{Evaluated, Proposal, Search, Tools};
 use crate::optimizers::{
     Best, Candidate, Decision, MemberAccount, Optimizer, Portfolio, ShrunkRegion,
 };
-use crate::outcome::{Outcome, Rank};
+use crate::outcome::{Measured, Outcome, Rank};
 use crate::sample::Sample;
 use crate::space::Space;
 use referee::{Reevaluation, Referee, Verdict};
@@ -45,6 +45,9 @@ pub(crate) trait Rule: fmt::Debug + Send + Serialize + DeserializeOwned {
 
     /// Learns the value of a probe; `None` if it has none.
     fn learn_probe(&mut self, _number: usize, _value: Option<f64>) {}
+
+    /// Learns that evaluations measure constraints, or have values at infeasible points.
+    fn learn_constraints(&mut self) {}
 
     /// Whether the objective is noisy; `None` while that is not known.
     fn is_noisy(&self) -> Option<bool>;
@@ -129,6 +132,8 @@ pub(crate) struct Team {
     is_provisional: bool,
     /// Whether known points were told.
     has_known: bool,
+    /// The largest violation of each constraint that evaluations measure.
+    violations: Vec<f64>,
     survey: Account,
     reevaluations: Account,
     decisions: Vec<Decision>,
@@ -138,6 +143,7 @@ pub(crate) struct Team {
 struct EarlyPoint {
     point: Box<[f64]>,
     rank: Rank,
+    measured: Option<Measured>,
 }
 
 impl Team {
@@ -193,9 +199,9 @@ impl Team {
     /// Tells a member all points told before a member was active.
     fn tell_early(&mut self, place: usize) -> Result<()> {
         for index in 0..self.early.len() {
-            let EarlyPoint { point, rank } = &self.early[index];
-            let (point, rank) = (point.clone(), *rank);
-            self.tell_known(place, point, rank)?;
+            let EarlyPoint { point, rank, measured } = &self.early[index];
+            let (point, rank, measured) = (point.clone(), *rank, measured.clone());
+            self.tell_known(place, point, rank, measured.as_ref())?;
         }
         Ok(())
     }
@@ -204,12 +210,54 @@ impl Team {
     fn tell_best(&mut self, place: usize) -> Result<()> {
         let Some(Sample { point, rank, .. }) = self.best.sample() else { return Ok(()) };
         let (point, rank) = (point.clone(), *rank);
-        self.tell_known(place, point, rank)
+        self.tell_known(place, point, rank, None)
     }
 
-    fn tell_known(&mut self, place: usize, point: Box<[f64]>, rank: Rank) -> Result<()> {
+    fn tell_known(
+        &mut self,
+        place: usize,
+        point: Box<[f64]>,
+        rank: Rank,
+        measured: Option<&Measured>,
+    ) -> Result<()> {
+        self.tell_outcome(place, Candidate::known(point), rank, measured)
+    }
+
+    /// Tells a member an outcome.
+    fn tell_outcome(
+        &mut self,
+        place: usize,
+        candidate: Candidate,
+        rank: Rank,
+        measured: Option<&Measured>,
+    ) -> Result<()> {
+        let rank = measured.map_or(rank, |measured| self.scaled(rank, measured));
         let member = self.members[place].nested.optimizer_mut();
-        member.tell_rank(Candidate::known(point), rank)
+        match measured {
+            Some(measured) => member.tell_measured(candidate, rank, measured),
+            None => member.tell_rank(candidate, rank),
+        }
+    }
+
+    /// The rank that members learn of an infeasible point: violations are divided by the largest so far of the same
+    /// constraint before they are added, so that none is lost beside others in larger units.
+    fn scaled(&self, rank: Rank, measured: &Measured) -> Rank {
+        if rank.violation().is_none() || measured.constraints.len() != self.violations.len() {
+            return rank;
+        }
+        let by = measured.constraints.iter().zip(&self.violations);
+        let sum = by.filter(|(by, _)| **by > 0.0).map(|(by, most)| by / most).sum();
+        Outcome::infeasible(sum).rank()
+    }
+
+    /// Learns the scale of constraints.
+    fn learn_scale(&mut self, measured: &Measured) {
+        if self.violations.len() < measured.constraints.len() {
+            self.violations.resize(measured.constraints.len(), 0.0);
+        }
+        for (most, by) in self.violations.iter_mut().zip(&measured.constraints) {
+            *most = most.max(*by);
+        }
     }
 
     /// Proposes a point of the active member, or if it has none, of the previous ones. In spaces where
@@ -294,16 +342,16 @@ impl Team {
     }
 
     /// Learns a point that was not asked.
-    fn learn_known(&mut self, sample: Sample) -> Result<()> {
+    fn learn_known(&mut self, sample: Sample, measured: Option<&Measured>) -> Result<()> {
         self.update_best(&sample);
         self.has_known = true;
         if !self.has_active_member() {
             let Sample { point, rank, .. } = sample;
-            self.early.push(EarlyPoint { point, rank });
+            self.early.push(EarlyPoint { point, rank, measured: measured.cloned() });
             return Ok(());
         }
         for place in 0..self.members.len() {
-            self.tell_known(place, sample.point.clone(), sample.rank)?;
+            self.tell_known(place, sample.point.clone(), sample.rank, measured)?;
         }
         Ok(())
     }
@@ -361,7 +409,7 @@ impl Team {
             self.best.replace(&sample.point, rank, sample.key);
             self.members[challenger.origin.member].account.credit(rank, true);
         }
-        self.tell_member(challenger.origin, sample, space)
+        self.tell_member(challenger.origin, sample, None, space)
     }
 
     /// Tells the outcome to the member that proposed the point.
@@ -369,19 +417,23 @@ impl Team {
         &mut self,
         origin: MemberCandidate,
         sample: Sample,
+        measured: Option<&Measured>,
         space: &Space,
     ) -> Result<()> {
         let MemberCandidate { member, id } = origin;
         let Sample { point, key, rank } = sample;
         let candidate = Candidate { id, space: space.fingerprint(), key, point };
-        self.members[member].nested.optimizer_mut().tell_rank(candidate, rank)
+        self.tell_outcome(member, candidate, rank, measured)
     }
 
     /// Checks the invariants of a deserialized team.
     fn is_sound(&self, space: &Space, ledger: &Ledger<Origin>) -> bool {
         let is_member = |place: usize| place < self.members.len();
-        let is_early =
-            |early: &EarlyPoint| space.check(&early.point).is_ok() && early.rank.is_sound();
+        let is_early = |early: &EarlyPoint| {
+            space.check(&early.point).is_ok()
+                && early.rank.is_sound()
+                && early.measured.as_ref().is_none_or(Measured::is_sound)
+        };
         let is_origin = |origin: &Origin| match origin {
             Origin::Member(candidate) => is_member(candidate.member),
             Origin::Rule(_) | Origin::Reevaluation(_) => true,
@@ -389,6 +441,7 @@ impl Team {
         let mut accounts =
             self.members.iter().map(|m| &m.account).chain([&self.survey, &self.reevaluations]);
         self.best.is_sound(space)
+            && self.violations.iter().all(|most| (0.0..f64::INFINITY).contains(most))
             && self.activated.iter().all(|&place| is_member(place))
             && self.early.iter().all(is_early)
             && accounts.all(Account::is_sound)
@@ -452,8 +505,12 @@ impl<R: Rule> Search for PortfolioSearch<R> {
     ) -> Result<Option<Box<[f64]>>> {
         let PortfolioSearch { rule, team } = self;
         let Evaluated { sample, asked, .. } = evaluated;
+        if let Some(measured) = tools.measured {
+            rule.learn_constraints();
+            team.learn_scale(measured);
+        }
         let Some(origin) = asked.map(|asked| asked.mark) else {
-            team.learn_known(sample)?;
+            team.learn_known(sample, tools.measured)?;
             return Ok(None);
         };
         if let Some(referee) = &mut team.referee {
@@ -479,7 +536,7 @@ impl<R: Rule> Search for PortfolioSearch<R> {
                 let account = &mut team.members[candidate.member].account;
                 account.evaluations += 1;
                 account.credit(sample.rank, is_best);
-                team.tell_member(candidate, sample, tools.space)?;
+                team.tell_member(candidate, sample, tools.measured, tools.space)?;
                 Ok(None)
             }
             Origin::Rule(number) => {
@@ -489,13 +546,14 @@ impl<R: Rule> Search for PortfolioSearch<R> {
                 team.survey.evaluations += 1;
                 team.survey.credit(sample.rank, is_best);
                 if let Some(number) = number {
-                    rule.learn_probe(number, sample.rank.value());
+                    let measured = tools.measured.and_then(|measured| measured.value);
+                    rule.learn_probe(number, measured.or(sample.rank.value()));
                 }
                 if team.has_active_member() && !team.is_provisional {
                     return Ok(Some(sample.point));
                 }
                 let Sample { point, rank, .. } = sample;
-                team.early.push(EarlyPoint { point, rank });
+                team.early.push(EarlyPoint { point, rank, measured: tools.measured.cloned() });
                 Ok(None)
             }
         }

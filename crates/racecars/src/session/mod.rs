@@ -137,6 +137,8 @@ pub struct Session {
     /// To be evaluated before the optimizer is asked.
     queue: VecDeque<Candidate>,
     asked: u64,
+    /// Trials that do not count against the budget: see [`Session::waive`].
+    waived: u64,
     /// Asked, and the outcome has not come in.
     out: u64,
     /// Outcomes that the optimizer has not been told. In order: slot `i` is of trial
@@ -168,6 +170,9 @@ struct Latest {
 }
 
 impl Session {
+    /// Trials that may be [waived](Session::waive) for each that counts.
+    pub const MAX_WAIVED: u64 = 100;
+
     /// A session with an optimizer, which may have been used before, and whose outcomes are told as they
     /// come in. It has no stop rules.
     pub fn new(optimizer: Box<dyn Optimizer>, direction: Direction) -> Self {
@@ -178,6 +183,7 @@ impl Session {
             rules: StopRules::default(),
             queue: VecDeque::new(),
             asked: 0,
+            waived: 0,
             out: 0,
             incoming: VecDeque::new(),
             counts: Counts::default(),
@@ -234,8 +240,8 @@ impl Session {
         point: impl Into<Box<[f64]>>,
         outcome: impl Into<Outcome>,
     ) -> Result<()> {
-        let rank = outcome.into().checked().rank_in(self.direction);
-        self.optimizer.tell_rank(Candidate::known(point), rank)?;
+        let outcome = outcome.into().checked();
+        self.tell_optimizer(Candidate::known(point), &outcome)?;
         if self.note_best() != Change::None {
             self.best_trial = None;
         }
@@ -357,6 +363,16 @@ impl Session {
         Ok(())
     }
 
+    /// A trial that was asked turned out not to need an evaluation, such as one that violates a constraint which is
+    /// a known function of the point. It does not count against [`StopRules::evaluations`], unless
+    /// [`Session::MAX_WAIVED`] trials have been waived for each that counts.
+    pub fn waive(&mut self) {
+        let counted = self.asked.saturating_sub(self.waived).max(1);
+        if self.waived < counted.saturating_mul(Session::MAX_WAIVED) {
+            self.waived += 1;
+        }
+    }
+
     /// Asks for no more trials. The first reason given stays.
     pub fn stop(&mut self, reason: StopReason) {
         self.stop.get_or_insert(reason);
@@ -403,7 +419,10 @@ impl Session {
         };
         self.stop.is_none()
             && has_room
-            && self.rules.evaluations.is_none_or(|budget| self.asked < budget)
+            && self
+                .rules
+                .evaluations
+                .is_none_or(|budget| self.asked < budget.saturating_add(self.waived))
     }
 
     #[inline]
@@ -460,7 +479,7 @@ impl Session {
             self.told_point.clear();
             self.told_point.extend_from_slice(candidate.point());
         }
-        self.optimizer.tell_rank(candidate, rank)?;
+        self.tell_optimizer(candidate, outcome)?;
         self.counts.evaluations += 1;
         self.counts.failures += u64::from(rank.is_failure());
         self.counts.infeasible += u64::from(rank.violation().is_some());
@@ -478,6 +497,16 @@ impl Session {
         }
         self.apply_rules();
         Ok(())
+    }
+
+    /// Tells the optimizer, in its own direction.
+    #[inline]
+    fn tell_optimizer(&mut self, candidate: Candidate, outcome: &Outcome) -> Result<()> {
+        let rank = outcome.rank_in(self.direction);
+        match outcome.to_measured(self.direction) {
+            None => self.optimizer.tell_rank(candidate, rank),
+            Some(measured) => self.optimizer.tell_measured(candidate, rank, &measured),
+        }
     }
 
     #[cold]

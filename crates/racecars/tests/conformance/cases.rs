@@ -5,7 +5,7 @@ use racecars::random::Random;
 use racecars::{Algorithm, Auto, Candidate, ErrorKind, Noise, Optimizer, Outcome, Space};
 
 /// The names of the spaces that an algorithm refuses. All other algorithms take all spaces.
-const REFUSALS: [(&str, &[&str]); 10] = [
+const REFUSALS: [(&str, &[&str]); 12] = [
     ("gp", &["5000 reals"]),
     ("cma-es", &["orders, selections and shares"]),
     ("sep-cma-es", &["orders, selections and shares"]),
@@ -13,6 +13,8 @@ const REFUSALS: [(&str, &[&str]); 10] = [
     ("sep-cma-es", &["categories and booleans", "mixed", "conditions"]),
     ("quadratic", DISCRETE),
     ("quadratic", &["5000 reals"]),
+    ("sqp", DISCRETE),
+    ("sqp", &["5000 reals"]),
     ("quasi-newton", DISCRETE),
     ("zo-adam", DISCRETE),
     ("embedding", DISCRETE),

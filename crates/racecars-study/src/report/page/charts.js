@@ -287,6 +287,9 @@ const cutName = (text, most) => (text.length > most ? `${text.slice(0, most - 1)
 /** Whether the names of a parameter's choices need the whole width. */
 const isMany = (parameter, room) => parameter.labels.length * LINE > room;
 
+/** The parts of a range in which feasible trials are counted. */
+const PARTS = 16;
+
 /** Values over one parameter; later evaluations are darker. */
 function slice(data, index, width, y) {
   const { sample, best } = data;
@@ -319,6 +322,48 @@ function slice(data, index, width, y) {
       if (best && best.value !== null && parameter.best !== null) {
         diamond(context, px(parameter.best), heightWithin(y, py, y.isGap ? 0 : best.value, m.top, height - m.bottom).v, 5);
       }
+      return points;
+    },
+  });
+}
+
+/** How many trials along one parameter were feasible and infeasible, in parts of its range. */
+function feasibleParts(data, index) {
+  const { sample } = data;
+  const parameter = data.parameters[index];
+  const rows = sample.order.length;
+  const places = data.places.subarray(index * rows, (index + 1) * rows);
+  const parts = Array.from({ length: parameter.count && parameter.count <= PARTS ? parameter.count : PARTS }, () => [0, 0]);
+  for (let i = 0; i < rows; i++) {
+    if (sample.status[i] < 2 && places[i] >= 0) parts[Math.min(parts.length - 1, Math.floor(places[i] * parts.length))][sample.status[i]]++;
+  }
+  return parts;
+}
+
+/** The share of feasible trials along one parameter. */
+function feasibilityChart(data, index, width) {
+  const parameter = data.parameters[index];
+  const parts = feasibleParts(data, index);
+  const named = names(parameter, width - 52);
+  const x = { low: 0, high: 1, upright: named.upright, ticks: named.ticks };
+  const y = { low: 0, high: 1, ticks: [0, 0.5, 1].map((at) => ({ at, text: percent(at) })) };
+  return chart({
+    width, height: (width > 400 ? 180 : 132) + named.extra, x, y, margin: { left: 48, bottom: 22 + named.extra, right: 8, top: 8 },
+    label: `Share of feasible trials over ${parameter.name}; the best at ${parameter.best === null ? "none" : valueAt(parameter, parameter.best)}`,
+    draw({ context, px, py }) {
+      const points = [];
+      parts.forEach(([feasible, infeasible], i) => {
+        if (!feasible && !infeasible) return;
+        const [u, w] = [px(i / parts.length), px((i + 1) / parts.length)];
+        const share = feasible / (feasible + infeasible);
+        context.fillStyle = colours.value;
+        context.fillRect(u + 0.5, py(share), Math.max(1, w - u - 1), py(0) - py(share));
+        context.fillStyle = colours.infeasible;
+        context.fillRect(u + 0.5, py(1), Math.max(1, w - u - 1), py(share) - py(1));
+        const ends = parameter.labels.length ? "" : `${valueAt(parameter, i / parts.length + 1e-6)} to ${valueAt(parameter, (i + 1) / parts.length - 1e-6)}\n`;
+        points.push({ x: (u + w) / 2, y: py(0.5), text: `${ends}${whole(feasible)} feasible, ${whole(infeasible)} infeasible` });
+      });
+      if (parameter.best !== null) diamond(context, px(parameter.best), py(1), 5);
       return points;
     },
   });

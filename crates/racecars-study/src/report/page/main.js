@@ -39,7 +39,7 @@ function redraw() {
       bestSection(data),
       portfolioSection(data),
       el("div", { id: "parameters" }, data.parameters.length > 3 ? picker(data) : null,
-        importanceSection(data, shown), slicesSection(data, shown, width),
+        importanceSection(data, shown), slicesSection(data, shown, width), feasibilitySection(data, shown, width),
         parallelSection(data, shown, width), regionSection(data, shown, width)),
       tableSection(data),
       failureSection(data, width),

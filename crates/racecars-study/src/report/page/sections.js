@@ -198,6 +198,15 @@ function slicesSection(data, shown, width) {
     legend(["ramp", "", "early to late"], ["diamond", "best", "best"], data.state.infeasible && ["", "infeasible", "infeasible"], data.state.failed && ["cross", "failed", "failed"], y.isCut && ["triangle", "value", "beyond the scale"]));
 }
 
+function feasibilitySection(data, shown, width) {
+  const { infeasible, told, failed } = data.state;
+  if (!infeasible) return null;
+  const names = data.study.constraints.length ? ` (${data.study.constraints.join(", ")})` : "";
+  return section("feasibility", "Feasibility", `${percent(infeasible / (told - failed))} of the trials violate a constraint${names}. The share of those that violate none, over one parameter at a time: where it falls, feasibility ends.`,
+    multiples(shown, width, (i, each) => feasibilityChart(data, i, each), (i) => [el("h3", {}, data.parameters[i].name), el("span", {}, "")], (i, room) => isMany(data.parameters[i], room)),
+    legend(["block", "value", "feasible"], ["block", "infeasible", "infeasible"], ["diamond", "best", "best"]));
+}
+
 function regionSection(data, shown, width) {
   const { region } = data;
   const isRegion = region && region.source === "region";

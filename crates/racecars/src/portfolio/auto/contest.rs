@@ -14,6 +14,10 @@ use super::plan::{self, Leg, Role};
 use super::survey::Shape;
 use crate::space::{Axis, Space};
 
+/// With constraints that evaluations measure: the least budget per coordinate of which L-SHADE has a part, and the
+/// share of the budget at which that ends.
+const CONSTRAINED_EVOLUTION_PER_COORDINATE: u64 = 300;
+const CONSTRAINED_EVOLUTION_END: f64 = 0.85;
 /// The greatest dimension for this rule. Above it, `plan` divides the budget by a survey.
 pub(super) const MAX_DIMENSION: usize = 100;
 /// Descents use quadratic models up to this dimension or budget per coordinate, and quasi-Newton steps above:
@@ -107,6 +111,21 @@ pub(super) struct Contest {
 }
 
 impl Contest {
+    /// The legs where evaluations measure constraints: descents and restarts, and if the budget is enough, L-SHADE
+    /// once they have stalled, and a descent from its best point.
+    pub(super) fn constrained(&self) -> Vec<Leg> {
+        let Contest { horizon, n, has_budget, .. } = *self;
+        if !has_budget || horizon < CONSTRAINED_EVOLUTION_PER_COORDINATE * n {
+            return vec![Leg::new(Role::Sqp, horizon)];
+        }
+        let last = (CONSTRAINED_EVOLUTION_END * horizon as f64) as u64;
+        vec![
+            Leg::handing_over(Role::Sqp, last),
+            Leg::new(Role::LShade, last),
+            Leg::new(Role::Sqp, horizon),
+        ]
+    }
+
     /// Whether the Gaussian process gets the budget, and why. `points` is the number of points of a discrete
     /// space.
     pub(super) fn model_reason(

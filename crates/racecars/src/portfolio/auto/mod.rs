@@ -106,6 +106,10 @@ pub(crate) struct AutoRule {
     /// The index of the current leg.
     leg: usize,
     is_contest: bool,
+    /// Whether evaluations measure constraints, or have values at infeasible points; and whether the legs are
+    /// for that.
+    has_constraints: bool,
+    is_constrained: bool,
     /// Whether CMA-ES learns the full covariance matrix.
     is_full: bool,
     /// The latest member of each role.
@@ -228,6 +232,8 @@ impl AutoRule {
         let horizon = self.horizon;
         let was_full = self.is_full;
         (self.is_contest, self.is_full) = (false, false);
+        self.is_constrained =
+            self.has_constraints && self.is_noisy() != Some(true) && takes_constraints(space);
         self.tired.clear();
         let contest = self.contest(tools);
         let shape = self.survey.as_ref().and_then(Survey::shape).filter(|_| !team.is_provisional);
@@ -236,7 +242,9 @@ impl AutoRule {
         let is_noisy = self.is_noisy() == Some(true);
         let is_discrete = !space.is_real_box();
         let model = contest.model_reason(is_discrete, is_noisy, space.cardinality());
-        let (mut legs, reason) = if space.has_orders_or_selections() {
+        let (mut legs, reason) = if self.is_constrained {
+            (contest.constrained(), "evaluations measure constraints".to_string())
+        } else if space.has_orders_or_selections() {
             let reason = format!("there are orders or selections{}", plan::noise(is_noisy));
             (vec![Leg::new(Role::LocalSearch, horizon)], reason)
         } else if space.has_conditions()
@@ -339,6 +347,10 @@ impl AutoRule {
                 place
             }
         };
+        if goes_on.is_some() && role == Role::Sqp {
+            // A new descent, from the best point of the others.
+            team.tell_best(place)?;
+        }
         self.restarts = team.member(place).restarts();
         (self.best, self.own_best) = (team.best.value(), team.own_best(place));
         self.improved_at = asked;
@@ -378,6 +390,7 @@ impl AutoRule {
             Role::RaceCars => Algorithm::race_cars(),
             Role::Quadratic => Algorithm::quadratic(),
             Role::QuasiNewton => Algorithm::quasi_newton(),
+            Role::Sqp => Algorithm::sqp(),
             Role::LShade => Algorithm::l_shade(),
             Role::Evolution => Algorithm::evolution(),
             Role::LocalSearch => Algorithm::local_search(),
@@ -428,6 +441,9 @@ impl AutoRule {
             if self.survey.as_ref().is_none_or(Survey::is_noise_check) {
                 team.tell_early(place)?;
             }
+        } else if role == Role::Sqp {
+            team.tell_early(place)?;
+            team.tell_best(place)?;
         } else if is_first || is_heat {
             team.tell_early(place)?;
         } else if role != Role::CmaEs || self.is_contest || starts_at_best {
@@ -492,6 +508,8 @@ impl AutoRule {
         // A first descent ends when it has converged; later on, descents from random points take turns with
         // the others.
         let is_first = self.legs[..self.leg].iter().all(|leg| leg.role == role);
+        // With constraints a descent from another point may end in a better valley.
+        let is_first = is_first && role != Role::Sqp;
         if is_first && team.member(place).restarts() > self.restarts {
             return Some(format!("{name} has converged"));
         }
@@ -558,8 +576,20 @@ impl AutoRule {
     }
 }
 
+/// Whether constraints that evaluations measure are used in this space.
+fn takes_constraints(space: &Space) -> bool {
+    space.is_real_box() && space.dimension() <= contest::MAX_DIMENSION
+}
+
 impl Rule for AutoRule {
     fn advance(&mut self, team: &mut Team, tools: &mut Tools<'_, Origin>) -> Result<()> {
+        if self.has_constraints && !self.is_constrained && takes_constraints(tools.space) {
+            self.survey.iter_mut().for_each(Survey::shorten);
+            if self.is_surveyed(tools.ledger.told()) && self.is_noisy() != Some(true) {
+                team.is_provisional = false;
+                return self.decide(team, tools);
+            }
+        }
         if self.legs.is_empty() || team.is_provisional {
             let is_surveyed = self.is_surveyed(tools.ledger.told());
             if is_surveyed || (self.legs.is_empty() && self.may_begin(tools.space)) {
@@ -615,6 +645,10 @@ impl Rule for AutoRule {
         }
     }
 
+    fn learn_constraints(&mut self) {
+        self.has_constraints = true;
+    }
+
     fn is_noisy(&self) -> Option<bool> {
         match (self.noise, &self.survey) {
             (Noise::Yes, _) => Some(true),
@@ -650,6 +684,7 @@ impl Rule for AutoRule {
             && (self.legs.is_empty() || self.place_of(self.legs[self.leg].role).is_some())
             && team.has_active_member() != self.legs.is_empty()
             && !(self.is_contest && (n > contest::MAX_DIMENSION || !space.is_real_box()))
+            && !(self.is_constrained && !takes_constraints(space))
             && !(self.is_full && n > plan::FULL_MATRIX_MAX_DIMENSION)
             && (space.is_real_box() || self.legs.iter().all(|leg| takes_discrete(leg.role)))
     }

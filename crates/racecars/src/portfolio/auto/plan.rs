@@ -18,6 +18,8 @@ pub(super) enum Role {
     Polish,
     Quadratic,
     QuasiNewton,
+    /// For constraints that evaluations measure.
+    Sqp,
     LShade,
     GaussianProcess,
     Evolution,

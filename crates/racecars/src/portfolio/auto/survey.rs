@@ -57,6 +57,17 @@ impl Survey {
         self.coordinates == 0
     }
 
+    /// Leaves only the look for noise, as far as that is possible with what was asked.
+    pub(super) fn shorten(&mut self) {
+        if self.coordinates > 0 && self.asked == 0 {
+            *self = Survey::new(0, self.seed);
+        } else if self.coordinates > 0 && self.told >= 2 {
+            let values = [self.values.first(), self.values.last()];
+            let values = values.into_iter().map(|value| value.copied().flatten()).collect();
+            *self = Survey { seed: self.seed, coordinates: 0, asked: 2, told: 2, values };
+        }
+    }
+
     /// The number of evaluations.
     pub(super) fn len(&self) -> usize {
         self.values.len()

@@ -1,0 +1,1 @@
+"""Problems with constraints: share of targets hit, beside methods that take constraints."""
