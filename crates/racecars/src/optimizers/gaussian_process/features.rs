@@ -2,8 +2,14 @@
 //!
 //! Integers, grids and levels are numeric, each value at the middle of its share of the axis; a log scale
 //! is one here, too. Unordered values and booleans are categories: only whether they are equal counts.
+//! Where a condition makes a coordinate inactive, a number is in the middle of its axis, and a category is one
+//! of its own, as near to one of the others as to another.
 
+use crate::random::Random;
 use crate::space::{Axis, Space};
+
+/// The category of an inactive coordinate.
+const INACTIVE: f64 = -1.0;
 
 /// The order of the features, and the axis of each.
 #[derive(Debug, Default)]
@@ -12,6 +18,10 @@ pub(super) struct Features {
     coordinates: Vec<usize>,
     axes: Vec<Axis>,
     numeric: usize,
+    /// The space, if it has rules: conditions, constraints or coordinates that belong together.
+    ruled: Option<Space>,
+    /// For each feature, the entry of its coordinate, if there are conditions.
+    entries: Vec<usize>,
 }
 
 impl Features {
@@ -22,7 +32,15 @@ impl Features {
         let numeric = coordinates.len();
         coordinates.extend(categories);
         let axes = coordinates.iter().map(|&i| space.axis(i)).collect();
-        Features { coordinates, axes, numeric }
+        let ruled = space.has_rules().then(|| space.clone());
+        let mut entries = Vec::new();
+        if space.has_conditions() {
+            let of_coordinates = space.entries().iter().enumerate();
+            let of_coordinates: Vec<usize> =
+                of_coordinates.flat_map(|(at, entry)| entry.range().map(move |_| at)).collect();
+            entries.extend(coordinates.iter().map(|&i| of_coordinates[i]));
+        }
+        Features { coordinates, axes, numeric, ruled, entries }
     }
 
     /// The number of features.
@@ -44,6 +62,36 @@ impl Features {
         for ((feature, &i), &axis) in features.iter_mut().zip(&self.coordinates).zip(&self.axes) {
             *feature = position(axis, point[i]);
         }
+        let Some(space) = self.ruled.as_ref().filter(|_| !self.entries.is_empty()) else { return };
+        let active = space.active(point);
+        for (j, &entry) in self.entries.iter().enumerate() {
+            if !active[entry] {
+                features[j] = if j < self.numeric { 0.5 } else { INACTIVE };
+            }
+        }
+    }
+
+    /// Whether each feature is that of an active coordinate, by the features of a point of the space; empty
+    /// if all are.
+    pub(super) fn active(&self, features: &[f64]) -> Vec<bool> {
+        let Some(space) = self.ruled.as_ref().filter(|_| !self.entries.is_empty()) else {
+            return Vec::new();
+        };
+        let mut point = vec![0.0; self.len()];
+        self.decode(features, &mut point);
+        let active = space.active(&point);
+        self.entries.iter().map(|&entry| active[entry]).collect()
+    }
+
+    /// Makes the features those of a point that satisfies the rules of the space: see [`Space::settle`].
+    /// `anchor` are those of one that does.
+    pub(super) fn settle(&self, features: &mut [f64], anchor: &[f64], random: &mut Random) {
+        let Some(space) = &self.ruled else { return };
+        let (mut point, mut other) = (vec![0.0; self.len()], vec![0.0; self.len()]);
+        self.decode(features, &mut point);
+        self.decode(anchor, &mut other);
+        space.settle(&mut point, Some(&other), random);
+        self.encode(&point, features);
     }
 
     /// Writes the point of the features. Numeric features are rounded to the nearest value of their axis.
@@ -51,6 +99,8 @@ impl Features {
         for ((&feature, &i), &axis) in features.iter().zip(&self.coordinates).zip(&self.axes) {
             point[i] = match axis {
                 Axis::Unordered { last } => feature.clamp(0.0, last),
+                // The default of an inactive coordinate, to the bit.
+                axis if feature == 0.5 && !self.entries.is_empty() => axis.middle(),
                 axis => axis.at(feature),
             };
         }

@@ -315,9 +315,11 @@ impl GpSearch {
 
         let (space, ledger) = (tools.space, &*tools.ledger);
         let mut point = vec![0.0; n];
+        let center = area.center.clone();
         let is_new = |x: &[f64]| {
             if !space.can_repeat() {
-                return true;
+                // Constraints may have moved it back to where it came from.
+                return !space.has_rules() || x != center;
             }
             features.decode(x, &mut point);
             !ledger.has_seen(space.key(&point))
@@ -414,6 +416,7 @@ fn choose_knee(
 
 impl Search for GpSearch {
     type Mark = PendingPoint;
+    const SETTLES: bool = true;
 
     fn prepare(&mut self, space: &Space, _: usize) -> Result<()> {
         self.derived = Derived {
