@@ -40,7 +40,7 @@ SCRATCH = Path("target/tuning")
 RANDOM = "random-search"
 THEIRS = ("optuna-tpe", "ngopt")
 # Seeds of random search: the more, the better its median is known. Those of runs are the first.
-RANDOM_SEEDS = 5
+RANDOM_SEEDS = 3
 # A score of 1 is the median of random search after as many evaluations.
 REFERENCE = 10
 

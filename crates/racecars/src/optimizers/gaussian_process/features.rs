@@ -185,6 +185,35 @@ mod tests {
     }
 
     #[test]
+    fn inactive_coordinates_have_features_of_their_own() {
+        let space = Space::builder().categorical("a", ["x", "y"]);
+        let space = space.real("r", 0.0, 3.0).when("a = x").integer("i", 0, 3).when("a = y");
+        let space = space.categorical("c", ["p", "q"]).when("a = x").build().unwrap();
+        let features = Features::new(&space);
+        let mut encoded = [0.0; 4];
+        let (left, right) = ([0.0, 2.4, 1.0, 1.0], [1.0, 1.5, 2.0, 0.0]);
+        features.encode(&left, &mut encoded);
+        assert_eq!(encoded, [0.8, 0.5, 0.0, 1.0]);
+        assert_eq!(features.active(&encoded), [true, false, true, true]);
+        let anchor = encoded;
+        features.encode(&right, &mut encoded);
+        assert_eq!(encoded, [0.5, 0.625, 1.0, INACTIVE]);
+        let mut point = [9.0; 4];
+        features.decode(&encoded, &mut point);
+        assert_eq!(point, right);
+        // Another branch: what becomes active is drawn, what becomes inactive is as above.
+        let (mut random, mut drawn) = (Random::new(1), Vec::new());
+        for _ in 0..20 {
+            encoded = anchor;
+            encoded[2] = 1.0;
+            features.settle(&mut encoded, &anchor, &mut random);
+            assert_eq!((encoded[0], encoded[2], encoded[3]), (0.5, 1.0, INACTIVE));
+            drawn.push(encoded[1]);
+        }
+        assert!(drawn.iter().any(|x| *x != drawn[0]), "{drawn:?}");
+    }
+
+    #[test]
     fn the_narrowest_and_widest_axes_have_finite_features() {
         let space = Space::builder()
             .real("wide", -8e307, 8e307)
