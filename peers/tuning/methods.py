@@ -148,7 +148,9 @@ def ours(name: str) -> Method:
 
         def made(parameter: Parameter) -> Any:
             condition = parameter.condition
-            return racecars.when(condition.text, domain(parameter)) if condition else domain(parameter)
+            return (
+                racecars.when(condition.text, domain(parameter)) if condition else domain(parameter)
+            )
 
         method, options = method_of(name)
         racecars.minimize(

@@ -1,9 +1,9 @@
 """The tasks: scikit-learn models on data that comes with scikit-learn, with mixed spaces.
 
 A value is the mean loss of a cross-validation with fixed folds and seeds, so that a configuration
-has one value, which is saved in an SQLite file. Half of the models have conditions: a parameter that
-a choice switches off is not there. Of the others, the forest has one that is there without effect.
-Six tasks are for choosing, six with the same models on other data for reporting.
+has one value, which is saved in an SQLite file. Half of the models have conditions: a parameter
+that a choice switches off is not there. Of the others, the forest has one that is there without
+effect. Six tasks are for choosing, six with the same models on other data for reporting.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import numpy as np
 
 VALUES = Path("target/tuning/values.db")
 FOLDS = 2
-# Rows of the larger data sets: an evaluation should take milliseconds. Error rates need more of them,
-# or many configurations are equally good.
+# Rows of the larger data sets: an evaluation should take milliseconds. Error rates need more of
+# them, or many configurations are equally good.
 ROWS = 180
 ERROR_ROWS = 400
 # Classifiers that are judged by their log loss; others by their error rate.

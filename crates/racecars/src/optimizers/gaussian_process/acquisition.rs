@@ -151,7 +151,7 @@ impl<F: FnMut(&[f64]) -> bool> Acquisition<'_, F> {
                 }
             };
         }
-        self.features.settle(&mut x, &area.center, random);
+        self.features.activate(&mut x, &area.center, random);
         x
     }
 
@@ -191,7 +191,7 @@ impl<F: FnMut(&[f64]) -> bool> Acquisition<'_, F> {
             -(improvement.log + deviation.ln())
         });
         relaxed.iter().zip(&part).for_each(|(&j, value)| x[j] = self.features.snap(j, *value));
-        self.features.settle(&mut x, &scored.x, random);
+        self.features.activate(&mut x, &scored.x, random);
         if let Some(score) = self.score(&x)
             && score > scored.score
         {
@@ -237,7 +237,7 @@ impl<F: FnMut(&[f64]) -> bool> Acquisition<'_, F> {
                 left -= 1;
                 let mut x = scored.x.clone();
                 x[j] = other;
-                self.features.settle(&mut x, &scored.x, random);
+                self.features.activate(&mut x, &scored.x, random);
                 if let Some(score) = self.score(&x)
                     && score > scored.score
                 {

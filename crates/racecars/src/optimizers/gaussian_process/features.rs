@@ -18,10 +18,8 @@ pub(super) struct Features {
     coordinates: Vec<usize>,
     axes: Vec<Axis>,
     numeric: usize,
-    /// The space, if it has rules: conditions, constraints or coordinates that belong together.
-    ruled: Option<Space>,
-    /// For each feature, the entry of its coordinate, if there are conditions.
-    entries: Vec<usize>,
+    /// The space, if it has conditions, and the entry of each feature.
+    conditional: Option<(Space, Vec<usize>)>,
 }
 
 impl Features {
@@ -32,15 +30,13 @@ impl Features {
         let numeric = coordinates.len();
         coordinates.extend(categories);
         let axes = coordinates.iter().map(|&i| space.axis(i)).collect();
-        let ruled = space.has_rules().then(|| space.clone());
-        let mut entries = Vec::new();
-        if space.has_conditions() {
-            let of_coordinates = space.entries().iter().enumerate();
+        let conditional = space.has_conditions().then(|| {
+            let entries = space.entries().iter().enumerate();
             let of_coordinates: Vec<usize> =
-                of_coordinates.flat_map(|(at, entry)| entry.range().map(move |_| at)).collect();
-            entries.extend(coordinates.iter().map(|&i| of_coordinates[i]));
-        }
-        Features { coordinates, axes, numeric, ruled, entries }
+                entries.flat_map(|(at, entry)| entry.range().map(move |_| at)).collect();
+            (space.clone(), coordinates.iter().map(|&i| of_coordinates[i]).collect())
+        });
+        Features { coordinates, axes, numeric, conditional }
     }
 
     /// The number of features.
@@ -62,9 +58,9 @@ impl Features {
         for ((feature, &i), &axis) in features.iter_mut().zip(&self.coordinates).zip(&self.axes) {
             *feature = position(axis, point[i]);
         }
-        let Some(space) = self.ruled.as_ref().filter(|_| !self.entries.is_empty()) else { return };
+        let Some((space, entries)) = &self.conditional else { return };
         let active = space.active(point);
-        for (j, &entry) in self.entries.iter().enumerate() {
+        for (j, &entry) in entries.iter().enumerate() {
             if !active[entry] {
                 features[j] = if j < self.numeric { 0.5 } else { INACTIVE };
             }
@@ -74,23 +70,21 @@ impl Features {
     /// Whether each feature is that of an active coordinate, by the features of a point of the space; empty
     /// if all are.
     pub(super) fn active(&self, features: &[f64]) -> Vec<bool> {
-        let Some(space) = self.ruled.as_ref().filter(|_| !self.entries.is_empty()) else {
-            return Vec::new();
-        };
+        let Some((space, entries)) = &self.conditional else { return Vec::new() };
         let mut point = vec![0.0; self.len()];
         self.decode(features, &mut point);
         let active = space.active(&point);
-        self.entries.iter().map(|&entry| active[entry]).collect()
+        entries.iter().map(|&entry| active[entry]).collect()
     }
 
-    /// Makes the features those of a point that satisfies the rules of the space: see [`Space::settle`].
-    /// `anchor` are those of one that does.
-    pub(super) fn settle(&self, features: &mut [f64], anchor: &[f64], random: &mut Random) {
-        let Some(space) = &self.ruled else { return };
+    /// Makes the features those of a point that satisfies the conditions of the space: see [`Space::activate`].
+    /// `anchor` are the features that they were made from.
+    pub(super) fn activate(&self, features: &mut [f64], anchor: &[f64], random: &mut Random) {
+        let Some((space, _)) = &self.conditional else { return };
         let (mut point, mut other) = (vec![0.0; self.len()], vec![0.0; self.len()]);
         self.decode(features, &mut point);
         self.decode(anchor, &mut other);
-        space.settle(&mut point, Some(&other), random);
+        space.activate(&mut point, &other, random);
         self.encode(&point, features);
     }
 
@@ -100,7 +94,7 @@ impl Features {
             point[i] = match axis {
                 Axis::Unordered { last } => feature.clamp(0.0, last),
                 // The default of an inactive coordinate, to the bit.
-                axis if feature == 0.5 && !self.entries.is_empty() => axis.middle(),
+                axis if feature == 0.5 && self.conditional.is_some() => axis.middle(),
                 axis => axis.at(feature),
             };
         }
@@ -191,9 +185,9 @@ mod tests {
         let space = space.categorical("c", ["p", "q"]).when("a = x").build().unwrap();
         let features = Features::new(&space);
         let mut encoded = [0.0; 4];
-        let (left, right) = ([0.0, 2.4, 1.0, 1.0], [1.0, 1.5, 2.0, 0.0]);
+        let (left, right) = ([0.0, 2.25, 1.0, 1.0], [1.0, 1.5, 2.0, 0.0]);
         features.encode(&left, &mut encoded);
-        assert_eq!(encoded, [0.8, 0.5, 0.0, 1.0]);
+        assert_eq!(encoded, [0.75, 0.5, 0.0, 1.0]);
         assert_eq!(features.active(&encoded), [true, false, true, true]);
         let anchor = encoded;
         features.encode(&right, &mut encoded);
@@ -206,7 +200,7 @@ mod tests {
         for _ in 0..20 {
             encoded = anchor;
             encoded[2] = 1.0;
-            features.settle(&mut encoded, &anchor, &mut random);
+            features.activate(&mut encoded, &anchor, &mut random);
             assert_eq!((encoded[0], encoded[2], encoded[3]), (0.5, 1.0, INACTIVE));
             drawn.push(encoded[1]);
         }

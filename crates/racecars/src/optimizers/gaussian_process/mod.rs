@@ -14,7 +14,7 @@
 //!
 //! Departures: the acquisition is the expected improvement with local search, not Thompson sampling, which
 //! needs thousands of candidates; hyperparameters are fitted on a schedule, and values are warped. Candidates
-//! satisfy the rules of the space before they are scored.
+//! satisfy the conditions of the space before they are scored.
 //!
 //! What is saved are the points, the hyperparameters and which points the model has. The factor of its
 //! matrix is computed again, and equals the one that grew row by row to the bit.
@@ -324,8 +324,8 @@ impl GpSearch {
         let center = area.center.clone();
         let is_new = |x: &[f64]| {
             if !space.can_repeat() {
-                // Constraints may have moved it back to where it came from.
-                return !space.has_rules() || x != center;
+                // What changed may be inactive.
+                return !space.has_conditions() || x != center;
             }
             features.decode(x, &mut point);
             !ledger.has_seen(space.key(&point))

@@ -67,7 +67,7 @@ fn branches() -> Space {
     let names = ["a", "b", "c", "d"];
     let space = Space::builder().categorical("branch", names);
     let add = |space: crate::SpaceBuilder, name: &&str| {
-        space.real(*name, 0.0, 1.0).when(&format!("branch = {name}"))
+        space.real(format!("at_{name}"), 0.0, 1.0).when(format!("branch = {name}"))
     };
     names.iter().fold(space, add).build().unwrap()
 }
@@ -85,18 +85,6 @@ fn the_best_branch_of_a_conditional_space_is_found() {
         let mut run = run(&space, 50, seed);
         let best = drive(&mut run, 50, branched);
         assert!(best < 0.01, "{seed}: {best}");
-    }
-}
-
-#[test]
-fn candidates_satisfy_constraints_before_they_are_scored() {
-    let space = Space::builder().reals("x", 4, 0.0, 1.0);
-    let space = space.subject_to("x[0] + x[1] + x[2] + x[3] <= 1").build().unwrap();
-    for seed in 0..3 {
-        // The best allowed point is that of four quarters, on the boundary.
-        let mut run = run(&space, 60, seed);
-        let best = drive(&mut run, 60, bowl);
-        assert!(best < 2.26, "{seed}: {best}");
     }
 }
 
