@@ -2,9 +2,10 @@
 
 The models are SVM, random forest, gradient boosting, a linear model by SGD, nearest neighbours and
 a network, in mixed spaces of 5 to 10 coordinates, half of them conditional; six tasks are for
-choosing, six for reporting (`--half`). A score is 0 for the best value known of the task, from all runs so far, and 1 for the
-median of random search after 10 evaluations, estimated from all its evaluations. A run beats random
-search if it is better with the same seed and T; ties count one half.
+choosing, six for reporting (`--half`). A score is 0 for the best value known of the task, from all
+runs so far, and 1 for the median of random search after 10 evaluations, estimated from all its
+evaluations. A run beats random search if it is better with the same seed and T; ties count one
+half.
 
 Values of configurations are saved in target/tuning/values.db and runs in target/tuning/runs.csv, so
 that only what has changed runs again. `optuna-gp`, `smac` and `hebo` are not in `.venv-bench`: run
@@ -40,7 +41,7 @@ SCRATCH = Path("target/tuning")
 RANDOM = "random-search"
 THEIRS = ("optuna-tpe", "ngopt")
 # Seeds of random search: the more, the better its median is known. Those of runs are the first.
-RANDOM_SEEDS = 3
+RANDOM_SEEDS = 5
 # A score of 1 is the median of random search after as many evaluations.
 REFERENCE = 10
 
