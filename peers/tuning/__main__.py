@@ -1,14 +1,15 @@
 """Tuning scikit-learn models with T = 30, 50 and 100 evaluations, ours beside the others.
 
 The models are SVM, random forest, gradient boosting, a linear model by SGD, nearest neighbours and
-a network, in mixed spaces of 5 to 10 coordinates; six tasks are for choosing, six for reporting
-(`--half`). A score is 0 for the best value known of the task, from all runs so far, and 1 for the
-median of random search after 10 evaluations, estimated from all its evaluations. A run beats random
-search if it is better with the same seed and T; ties count one half.
+a network, in mixed spaces of 5 to 10 coordinates, half of them conditional; six tasks are for
+choosing, six for reporting (`--half`). A score is 0 for the best value known of the task, from all
+runs so far, and 1 for the median of random search after 10 evaluations, estimated from all its
+evaluations. A run beats random search if it is better with the same seed and T; ties count one
+half.
 
 Values of configurations are saved in target/tuning/values.db and runs in target/tuning/runs.csv, so
-that only what has changed runs again. `optuna-gp` needs torch: run it by `.venv-few/bin/python -m
-peers.tuning --methods optuna-gp`, which saves in the same files.
+that only what has changed runs again. `optuna-gp`, `smac` and `hebo` are not in `.venv-bench`: run
+them by `.venv-few/bin/python -m peers.tuning --methods smac`, which saves in the same files.
 
     ./scripts/tuning --methods auto,race-cars
     ./scripts/tuning --half report --methods auto,peers --seeds 5

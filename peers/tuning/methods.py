@@ -3,13 +3,14 @@ that raises `Stop` when the budget is used, the budget and a seed."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from peers.field.optimizers import method_of
-from peers.tuning.tasks import Evaluate, Number, Options, Space, sampled
+from peers.tuning.tasks import Config, Evaluate, Options, Parameter, Space, is_active, sampled
 
 Method = Callable[[Space, Evaluate, int, int], None]
 
@@ -21,34 +22,102 @@ def random_search(space: Space, evaluate: Evaluate, budget: int, seed: int) -> N
 
 
 def optuna_search(sampler: str) -> Method:
+    """A sampler of Optuna, which learns of conditions by what is suggested."""
+
     def search(space: Space, evaluate: Evaluate, budget: int, seed: int) -> None:
         import optuna
-        from optuna import distributions
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        domains: dict[str, Any] = {}
-        for name, parameter in space.items():
+
+        def suggest(trial: Any, name: str, parameter: Parameter) -> Any:
             if isinstance(parameter, Options):
-                domains[name] = distributions.CategoricalDistribution(parameter.values)
-            elif parameter.is_integer:
-                low, high = int(parameter.low), int(parameter.high)
-                domains[name] = distributions.IntDistribution(low, high, log=parameter.is_log)
-            else:
-                domains[name] = distributions.FloatDistribution(
-                    parameter.low, parameter.high, log=parameter.is_log
-                )
+                return trial.suggest_categorical(name, parameter.values)
+            low, high, is_log = parameter.low, parameter.high, parameter.is_log
+            if parameter.is_integer:
+                return trial.suggest_int(name, int(low), int(high), log=is_log)
+            return trial.suggest_float(name, low, high, log=is_log)
+
         study = optuna.create_study(sampler=getattr(optuna.samplers, sampler)(seed=seed))
         for _ in range(budget):
-            trial = study.ask(domains)
-            study.tell(trial, evaluate(trial.params))
+            trial = study.ask()
+            config: Config = {}
+            for name, parameter in space.items():
+                if is_active(parameter, config):
+                    config[name] = suggest(trial, name, parameter)
+            study.tell(trial, evaluate(config))
 
     return search
 
 
+def smac(space: Space, evaluate: Evaluate, budget: int, seed: int) -> None:
+    """SMAC3's facade for tuning: a random forest."""
+    import ConfigSpace
+    from smac import HyperparameterOptimizationFacade, Scenario
+    from smac.runhistory.dataclasses import TrialValue
+
+    def made(name: str, parameter: Parameter) -> Any:
+        if isinstance(parameter, Options):
+            return ConfigSpace.CategoricalHyperparameter(name, list(parameter.values))
+        low, high, is_log = parameter.low, parameter.high, parameter.is_log
+        if parameter.is_integer:
+            return ConfigSpace.Integer(name, (int(low), int(high)), log=is_log)
+        return ConfigSpace.Float(name, (low, high), log=is_log)
+
+    domain = ConfigSpace.ConfigurationSpace(seed=seed)
+    domain.add([made(name, parameter) for name, parameter in space.items()])
+    for name, parameter in space.items():
+        if parameter.condition is not None:
+            parent, values = parameter.condition.name, list(parameter.condition.values)
+            domain.add(ConfigSpace.InCondition(domain[name], domain[parent], values))
+    with tempfile.TemporaryDirectory() as folder:
+        scenario = Scenario(
+            domain,
+            n_trials=budget,
+            deterministic=True,
+            seed=seed,
+            output_directory=folder,  # type: ignore[arg-type, unused-ignore]
+        )
+        optimizer = HyperparameterOptimizationFacade(
+            scenario, lambda config, seed=0: 0.0, overwrite=True, logging_level=50
+        )
+        for _ in range(budget):
+            trial = optimizer.ask()
+            optimizer.tell(trial, TrialValue(cost=evaluate(dict(trial.config))))
+
+
+def hebo(space: Space, evaluate: Evaluate, budget: int, seed: int) -> None:
+    """HEBO with its defaults; it has no conditions, so the space is flat."""
+    import torch
+    from hebo.design_space.design_space import DesignSpace
+    from hebo.optimizers.hebo import HEBO
+
+    def made(name: str, parameter: Parameter) -> dict[str, Any]:
+        if isinstance(parameter, Options):
+            return {"name": name, "type": "cat", "categories": list(parameter.values)}
+        kind = {
+            (False, False): "num",
+            (False, True): "pow",
+            (True, False): "int",
+            (True, True): "pow_int",
+        }[parameter.is_integer, parameter.is_log]
+        return {"name": name, "type": kind, "lb": parameter.low, "ub": parameter.high}
+
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    np.random.seed(seed)
+    domain = DesignSpace().parse([made(name, parameter) for name, parameter in space.items()])
+    optimizer = HEBO(domain, scramble_seed=seed)
+    for _ in range(budget):
+        frame = optimizer.suggest(n_suggestions=1)
+        value = evaluate({name: frame[name].iloc[0] for name in space})
+        optimizer.observe(frame, np.array([[value]]))
+
+
 def ngopt(space: Space, evaluate: Evaluate, budget: int, seed: int) -> None:
+    """nevergrad's NGOpt; conditions are not told to it."""
     import nevergrad
 
-    def made(parameter: Number | Options) -> Any:
+    def made(parameter: Parameter) -> Any:
         if isinstance(parameter, Options):
             return nevergrad.p.Choice(list(parameter.values))
         kind = nevergrad.p.Log if parameter.is_log else nevergrad.p.Scalar
@@ -69,13 +138,19 @@ def ours(name: str) -> Method:
     def search(space: Space, evaluate: Evaluate, budget: int, seed: int) -> None:
         import racecars
 
-        def made(parameter: Number | Options) -> Any:
+        def domain(parameter: Parameter) -> Any:
             if isinstance(parameter, Options):
                 return racecars.Choice(list(parameter.values))
             if parameter.is_integer:
                 low, high = int(parameter.low), int(parameter.high)
                 return racecars.Integer(low, high, log=parameter.is_log)
             return racecars.Real(parameter.low, parameter.high, log=parameter.is_log)
+
+        def made(parameter: Parameter) -> Any:
+            condition = parameter.condition
+            return (
+                racecars.when(condition.text, domain(parameter)) if condition else domain(parameter)
+            )
 
         method, options = method_of(name)
         racecars.minimize(
@@ -96,4 +171,6 @@ PEERS: dict[str, tuple[Method, str, bool]] = {
     "optuna-tpe": (optuna_search("TPESampler"), "optuna", True),
     "optuna-gp": (optuna_search("GPSampler"), "optuna", True),
     "ngopt": (ngopt, "nevergrad", False),
+    "smac": (smac, "smac", False),
+    "hebo": (hebo, "HEBO", True),
 }

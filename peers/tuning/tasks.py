@@ -1,9 +1,9 @@
 """The tasks: scikit-learn models on data that comes with scikit-learn, with mixed spaces.
 
 A value is the mean loss of a cross-validation with fixed folds and seeds, so that a configuration
-has one value, which is saved in an SQLite file. Coordinates that a choice switches off are still
-there and have no effect: the spaces are flat. Six tasks are for choosing, six with the same models
-on other data for reporting.
+has one value, which is saved in an SQLite file. Half of the models have conditions: a parameter
+that a choice switches off is not there. Of the others, the forest has one that is there without
+effect. Six tasks are for choosing, six with the same models on other data for reporting.
 """
 
 from __future__ import annotations
@@ -13,22 +13,39 @@ import json
 import sqlite3
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 VALUES = Path("target/tuning/values.db")
-FOLDS = 3
-# Rows of the larger data sets: an evaluation should take milliseconds.
-ROWS = 240
-# Classifiers that are judged by their log loss.
+FOLDS = 2
+# Rows of the larger data sets: an evaluation should take milliseconds. Error rates need more of
+# them, or many configurations are equally good.
+ROWS = 180
+ERROR_ROWS = 400
+# Classifiers that are judged by their log loss; others by their error rate.
 PROBABILISTIC = ("forest", "boosting", "neighbours", "network")
 # Digits by which configurations are told apart.
 DIGITS = 12
 
 Config = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """The parameter `name` has one of these values."""
+
+    name: str
+    values: tuple[str, ...]
+
+    def holds(self, config: Config) -> bool:
+        return config.get(self.name) in self.values
+
+    @property
+    def text(self) -> str:
+        return f"{self.name} in ({', '.join(self.values)})"
 
 
 @dataclass(frozen=True)
@@ -39,6 +56,7 @@ class Number:
     high: float
     is_log: bool = False
     is_integer: bool = False
+    condition: Condition | None = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +64,7 @@ class Options:
     """One of several values without an order."""
 
     values: tuple[Any, ...]
+    condition: Condition | None = None
 
 
 Parameter = Number | Options
@@ -64,10 +83,27 @@ def one_of(*values: Any) -> Options:
     return Options(values)
 
 
+def only(name: str, values: str, parameter: Number) -> Number:
+    """A parameter that is there only if another one has one of these values."""
+    return replace(parameter, condition=Condition(name, tuple(values.split())))
+
+
+def is_active(parameter: Parameter, config: Config) -> bool:
+    """Whether the parameter is part of a configuration that has all before it."""
+    return parameter.condition is None or parameter.condition.holds(config)
+
+
+def active(space: Space, config: Config) -> Config:
+    """What has an effect of a configuration of all parameters."""
+    return {name: config[name] for name in space if is_active(space[name], config)}
+
+
 def sampled(space: Space, random: np.random.Generator) -> Config:
     """A random configuration."""
     config: Config = {}
     for name, parameter in space.items():
+        if not is_active(parameter, config):
+            continue
         if isinstance(parameter, Options):
             config[name] = parameter.values[int(random.integers(len(parameter.values)))]
             continue
@@ -88,13 +124,13 @@ SPACES: dict[str, Space] = {
         "scaler": SCALERS,
         "kernel": one_of("rbf", "poly", "sigmoid", "linear"),
         "C": log(1e-3, 1e3),
-        "gamma": log(1e-6, 1e1),
-        "degree": whole(2, 5),
-        "coef0": Number(-1, 1),
+        "gamma": only("kernel", "rbf poly sigmoid", log(1e-6, 1e1)),
+        "degree": only("kernel", "poly", whole(2, 5)),
+        "coef0": only("kernel", "poly sigmoid", Number(-1, 1)),
         "shrinking": one_of(True, False),
     },
     "forest": {
-        "n_estimators": whole(5, 40),
+        "n_estimators": whole(2, 20, is_log=True),
         "criterion": one_of("first", "second"),
         "max_depth": whole(1, 20),
         "min_samples_split": whole(2, 20),
@@ -104,7 +140,7 @@ SPACES: dict[str, Space] = {
         "max_samples": Number(0.2, 1),
     },
     "boosting": {
-        "n_estimators": whole(5, 60, is_log=True),
+        "n_estimators": whole(3, 30, is_log=True),
         "learning_rate": log(1e-3, 1),
         "max_depth": whole(1, 6),
         "subsample": Number(0.3, 1),
@@ -117,9 +153,9 @@ SPACES: dict[str, Space] = {
         "loss": one_of("first", "second", "third"),
         "penalty": one_of("l1", "l2", "elasticnet"),
         "alpha": log(1e-6, 1e1),
-        "l1_ratio": Number(0, 1),
+        "l1_ratio": only("penalty", "elasticnet", Number(0, 1)),
         "learning_rate": one_of("optimal", "invscaling", "adaptive"),
-        "eta0": log(1e-4, 1e1),
+        "eta0": only("learning_rate", "invscaling adaptive", log(1e-4, 1e1)),
         "average": one_of(True, False),
     },
     "neighbours": {
@@ -134,12 +170,12 @@ SPACES: dict[str, Space] = {
         "solver": one_of("adam", "sgd", "lbfgs"),
         "activation": one_of("relu", "tanh", "logistic"),
         "layers": whole(1, 3),
-        "width": whole(4, 48, is_log=True),
+        "width": whole(4, 32, is_log=True),
         "alpha": log(1e-7, 1e1),
-        "learning_rate_init": log(1e-4, 3e-1),
-        "batch_size": whole(16, 200, is_log=True),
-        "momentum": Number(0, 0.99),
-        "max_iter": whole(5, 40),
+        "learning_rate_init": only("solver", "adam sgd", log(1e-4, 3e-1)),
+        "batch_size": only("solver", "adam sgd", whole(16, 200, is_log=True)),
+        "momentum": only("solver", "sgd", Number(0, 0.99)),
+        "max_iter": whole(3, 20),
     },
 }
 
@@ -166,7 +202,7 @@ TASKS = {
     for task in (
         Task("svm", "digits", "choose"),
         Task("forest", "diabetes", "choose"),
-        Task("boosting", "wine", "choose"),
+        Task("boosting", "cancer", "choose"),
         Task("linear", "cancer", "choose"),
         Task("neighbours", "digits", "choose"),
         Task("network", "friedman", "choose"),
@@ -181,12 +217,12 @@ TASKS = {
 
 
 @functools.cache
-def data_of(name: str) -> tuple[Any, Any, bool]:
-    """Inputs, outputs and whether it is a regression."""
+def data_of(name: str, count: int) -> tuple[Any, Any, bool]:
+    """Inputs and outputs, at most so many rows, and whether it is a regression."""
     from sklearn import datasets
 
     if name == "friedman":
-        x, y = datasets.make_friedman1(ROWS, n_features=12, noise=1.0, random_state=0)
+        x, y = datasets.make_friedman1(count, n_features=12, noise=1.0, random_state=0)
         return x, (y - y.mean()) / y.std(), True
     load = {
         "digits": datasets.load_digits,
@@ -195,7 +231,7 @@ def data_of(name: str) -> tuple[Any, Any, bool]:
         "cancer": datasets.load_breast_cancer,
     }[name]
     x, y = load(return_X_y=True)
-    rows = np.random.default_rng(0).permutation(len(x))[:ROWS]
+    rows = np.random.default_rng(0).permutation(len(x))[:count]
     x, y = x[rows], y[rows]
     if name == "diabetes":
         return x, (y - y.mean()) / y.std(), True
@@ -224,7 +260,7 @@ def estimator(model: str, config: Config, is_regression: bool) -> Any:
     steps = [scaler_of(rest.pop("scaler"))] if "scaler" in rest else []
     if model == "svm":
         kind = svm.SVR if is_regression else svm.SVC
-        steps.append(kind(**rest, max_iter=5000))
+        steps.append(kind(**rest, max_iter=2000))
     elif model == "forest":
         is_first = rest.pop("criterion") == "first"
         names = ("squared_error", "friedman_mse") if is_regression else ("gini", "entropy")
@@ -239,7 +275,7 @@ def estimator(model: str, config: Config, is_regression: bool) -> Any:
     elif model == "linear":
         losses = ("log_loss", "modified_huber", "hinge")
         loss = losses[("first", "second", "third").index(rest.pop("loss"))]
-        steps.append(linear_model.SGDClassifier(**rest, loss=loss, max_iter=50, random_state=0))
+        steps.append(linear_model.SGDClassifier(**rest, loss=loss, max_iter=20, random_state=0))
     elif model == "neighbours":
         steps.append(PCA(rest.pop("components"), svd_solver="full", random_state=0))
         steps.append(neighbors.KNeighborsClassifier(**rest))
@@ -257,7 +293,8 @@ def loss_of(task: Task, config: Config) -> float:
     from sklearn.metrics import log_loss, mean_squared_error
     from sklearn.model_selection import KFold, StratifiedKFold
 
-    x, y, is_regression = data_of(task.data)
+    rows = ROWS if task.model in PROBABILISTIC else ERROR_ROWS
+    x, y, is_regression = data_of(task.data, rows)
     split = KFold if is_regression else StratifiedKFold
     constant = 1.0
     if not is_regression and task.model in PROBABILISTIC:

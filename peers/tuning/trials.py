@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from peers.kept import version_of, version_of_ours
 from peers.objective import Stop
 from peers.tuning.methods import PEERS, ours
-from peers.tuning.tasks import TASKS, Config, Values
+from peers.tuning.tasks import TASKS, Config, Values, active
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Watched:
     def __call__(self, config: Config) -> float:
         if len(self.bests) >= self.budget:
             raise Stop
-        value = values().of(self.task, config)
+        value = values().of(self.task, active(self.task.space, config))
         self.bests.append(min(value, self.bests[-1] if self.bests else math.inf))
         return value
 

@@ -564,6 +564,13 @@ impl Space {
         }
     }
 
+    /// Changes a point of the box so that it satisfies the conditions: see [`Rules::activate`].
+    pub(crate) fn activate(&self, point: &mut [f64], anchor: &[f64], random: &mut Random) {
+        if let Some(rules) = &self.inner.rules {
+            rules.activate(self.entries(), point, anchor, random);
+        }
+    }
+
     /// Changes one active coordinate, or takes a step in an array that belongs together. The point may break
     /// constraints then.
     pub(crate) fn step(&self, size: StepSize, point: &mut [f64], random: &mut Random) {

@@ -68,8 +68,9 @@ impl<F: FnMut(&[f64]) -> bool> Acquisition<'_, F> {
         random: &mut Random,
     ) -> Option<Vec<f64>> {
         let mut best: Vec<Scored> = Vec::new();
+        let active = self.features.active(&area.center);
         for index in 0..effort.candidates {
-            let x = self.draw(area, index, random);
+            let x = self.draw(area, &active, index, random);
             let Some(score) = self.score(&x) else { continue };
             let place = best.partition_point(|other| other.score >= score);
             if place < effort.starts {
@@ -80,7 +81,7 @@ impl<F: FnMut(&[f64]) -> bool> Acquisition<'_, F> {
         for scored in &mut best {
             for _ in 0..2 {
                 let before = scored.score;
-                self.follow_gradient(area, effort.gradients, scored);
+                self.follow_gradient(area, effort.gradients, random, scored);
                 let has_exchanged = self.exchange(area, effort.exchanges, random, scored);
                 if !has_exchanged || scored.score <= before {
                     break;
@@ -111,8 +112,14 @@ impl<F: FnMut(&[f64]) -> bool> Acquisition<'_, F> {
         }
     }
 
-    /// A random point of the box.
-    fn draw(&self, area: &SearchBox, index: usize, random: &mut Random) -> Vec<f64> {
+    /// A random point of the box. Features that are inactive at its center are drawn if they become active.
+    fn draw(
+        &self,
+        area: &SearchBox,
+        active: &[bool],
+        index: usize,
+        random: &mut Random,
+    ) -> Vec<f64> {
         let n = self.features.len();
         let mut x = area.center.clone();
         let rate = match index % 4 {
@@ -124,7 +131,8 @@ impl<F: FnMut(&[f64]) -> bool> Acquisition<'_, F> {
         let nearness = if index.is_multiple_of(2) { 1.0 } else { 0.1f64.powf(2.0 * random.unit()) };
         let forced = random.index(n);
         for (j, x) in x.iter_mut().enumerate() {
-            if j != forced && !random.chance(rate) {
+            let is_active = active.get(j).is_none_or(|is_active| *is_active);
+            if (j != forced && !random.chance(rate)) || !is_active {
                 continue;
             }
             *x = match self.features.axis(j) {
@@ -143,13 +151,22 @@ impl<F: FnMut(&[f64]) -> bool> Acquisition<'_, F> {
                 }
             };
         }
+        self.features.activate(&mut x, &area.center, random);
         x
     }
 
     /// Moves numeric features up the gradient.
-    fn follow_gradient(&mut self, area: &SearchBox, evaluations: usize, scored: &mut Scored) {
-        let relaxed: Vec<usize> =
-            (0..self.features.numeric()).filter(|&j| self.is_relaxed(j)).collect();
+    fn follow_gradient(
+        &mut self,
+        area: &SearchBox,
+        evaluations: usize,
+        random: &mut Random,
+        scored: &mut Scored,
+    ) {
+        let active = self.features.active(&scored.x);
+        let relaxed: Vec<usize> = (0..self.features.numeric())
+            .filter(|&j| self.is_relaxed(j) && active.get(j).is_none_or(|is_active| *is_active))
+            .collect();
         if relaxed.is_empty() || evaluations == 0 {
             return;
         }
@@ -174,6 +191,7 @@ impl<F: FnMut(&[f64]) -> bool> Acquisition<'_, F> {
             -(improvement.log + deviation.ln())
         });
         relaxed.iter().zip(&part).for_each(|(&j, value)| x[j] = self.features.snap(j, *value));
+        self.features.activate(&mut x, &scored.x, random);
         if let Some(score) = self.score(&x)
             && score > scored.score
         {
@@ -190,7 +208,11 @@ impl<F: FnMut(&[f64]) -> bool> Acquisition<'_, F> {
         random: &mut Random,
         scored: &mut Scored,
     ) -> bool {
-        let is_discrete = |j: &usize| self.features.axis(*j).count().is_some_and(|count| count > 1);
+        let active = self.features.active(&scored.x);
+        let is_discrete = |j: &usize| {
+            self.features.axis(*j).count().is_some_and(|count| count > 1)
+                && active.get(*j).is_none_or(|is_active| *is_active)
+        };
         let mut discrete: Vec<usize> = (0..self.features.len()).filter(is_discrete).collect();
         random.shuffle(&mut discrete);
         let (mut left, mut has_exchanged) = (tries, false);
@@ -215,6 +237,7 @@ impl<F: FnMut(&[f64]) -> bool> Acquisition<'_, F> {
                 left -= 1;
                 let mut x = scored.x.clone();
                 x[j] = other;
+                self.features.activate(&mut x, &scored.x, random);
                 if let Some(score) = self.score(&x)
                     && score > scored.score
                 {

@@ -2,8 +2,14 @@
 //!
 //! Integers, grids and levels are numeric, each value at the middle of its share of the axis; a log scale
 //! is one here, too. Unordered values and booleans are categories: only whether they are equal counts.
+//! Where a condition makes a coordinate inactive, a number is in the middle of its axis, and a category is one
+//! of its own, as near to one of the others as to another.
 
+use crate::random::Random;
 use crate::space::{Axis, Space};
+
+/// The category of an inactive coordinate.
+const INACTIVE: f64 = -1.0;
 
 /// The order of the features, and the axis of each.
 #[derive(Debug, Default)]
@@ -12,6 +18,8 @@ pub(super) struct Features {
     coordinates: Vec<usize>,
     axes: Vec<Axis>,
     numeric: usize,
+    /// The space, if it has conditions, and the entry of each feature.
+    conditional: Option<(Space, Vec<usize>)>,
 }
 
 impl Features {
@@ -22,7 +30,13 @@ impl Features {
         let numeric = coordinates.len();
         coordinates.extend(categories);
         let axes = coordinates.iter().map(|&i| space.axis(i)).collect();
-        Features { coordinates, axes, numeric }
+        let conditional = space.has_conditions().then(|| {
+            let entries = space.entries().iter().enumerate();
+            let of_coordinates: Vec<usize> =
+                entries.flat_map(|(at, entry)| entry.range().map(move |_| at)).collect();
+            (space.clone(), coordinates.iter().map(|&i| of_coordinates[i]).collect())
+        });
+        Features { coordinates, axes, numeric, conditional }
     }
 
     /// The number of features.
@@ -44,6 +58,34 @@ impl Features {
         for ((feature, &i), &axis) in features.iter_mut().zip(&self.coordinates).zip(&self.axes) {
             *feature = position(axis, point[i]);
         }
+        let Some((space, entries)) = &self.conditional else { return };
+        let active = space.active(point);
+        for (j, &entry) in entries.iter().enumerate() {
+            if !active[entry] {
+                features[j] = if j < self.numeric { 0.5 } else { INACTIVE };
+            }
+        }
+    }
+
+    /// Whether each feature is that of an active coordinate, by the features of a point of the space; empty
+    /// if all are.
+    pub(super) fn active(&self, features: &[f64]) -> Vec<bool> {
+        let Some((space, entries)) = &self.conditional else { return Vec::new() };
+        let mut point = vec![0.0; self.len()];
+        self.decode(features, &mut point);
+        let active = space.active(&point);
+        entries.iter().map(|&entry| active[entry]).collect()
+    }
+
+    /// Makes the features those of a point that satisfies the conditions of the space: see [`Space::activate`].
+    /// `anchor` are the features that they were made from.
+    pub(super) fn activate(&self, features: &mut [f64], anchor: &[f64], random: &mut Random) {
+        let Some((space, _)) = &self.conditional else { return };
+        let (mut point, mut other) = (vec![0.0; self.len()], vec![0.0; self.len()]);
+        self.decode(features, &mut point);
+        self.decode(anchor, &mut other);
+        space.activate(&mut point, &other, random);
+        self.encode(&point, features);
     }
 
     /// Writes the point of the features. Numeric features are rounded to the nearest value of their axis.
@@ -51,6 +93,8 @@ impl Features {
         for ((&feature, &i), &axis) in features.iter().zip(&self.coordinates).zip(&self.axes) {
             point[i] = match axis {
                 Axis::Unordered { last } => feature.clamp(0.0, last),
+                // The default of an inactive coordinate, to the bit.
+                axis if feature == 0.5 && self.conditional.is_some() => axis.middle(),
                 axis => axis.at(feature),
             };
         }
@@ -132,6 +176,35 @@ mod tests {
                 assert!(is_equal, "{i}: {a} {b}");
             }
         }
+    }
+
+    #[test]
+    fn inactive_coordinates_have_features_of_their_own() {
+        let space = Space::builder().categorical("a", ["x", "y"]);
+        let space = space.real("r", 0.0, 3.0).when("a = x").integer("i", 0, 3).when("a = y");
+        let space = space.categorical("c", ["p", "q"]).when("a = x").build().unwrap();
+        let features = Features::new(&space);
+        let mut encoded = [0.0; 4];
+        let (left, right) = ([0.0, 2.25, 1.0, 1.0], [1.0, 1.5, 2.0, 0.0]);
+        features.encode(&left, &mut encoded);
+        assert_eq!(encoded, [0.75, 0.5, 0.0, 1.0]);
+        assert_eq!(features.active(&encoded), [true, false, true, true]);
+        let anchor = encoded;
+        features.encode(&right, &mut encoded);
+        assert_eq!(encoded, [0.5, 0.625, 1.0, INACTIVE]);
+        let mut point = [9.0; 4];
+        features.decode(&encoded, &mut point);
+        assert_eq!(point, right);
+        // Another branch: what becomes active is drawn, what becomes inactive is as above.
+        let (mut random, mut drawn) = (Random::new(1), Vec::new());
+        for _ in 0..20 {
+            encoded = anchor;
+            encoded[2] = 1.0;
+            features.activate(&mut encoded, &anchor, &mut random);
+            assert_eq!((encoded[0], encoded[2], encoded[3]), (0.5, 1.0, INACTIVE));
+            drawn.push(encoded[1]);
+        }
+        assert!(drawn.iter().any(|x| *x != drawn[0]), "{drawn:?}");
     }
 
     #[test]

@@ -13,7 +13,8 @@
 //! - `descent`: a minimizer for smooth functions in a box, which fit and acquisition share
 //!
 //! Departures: the acquisition is the expected improvement with local search, not Thompson sampling, which
-//! needs thousands of candidates; hyperparameters are fitted on a schedule, and values are warped.
+//! needs thousands of candidates; hyperparameters are fitted on a schedule, and values are warped. Candidates
+//! satisfy the conditions of the space before they are scored.
 //!
 //! What is saved are the points, the hyperparameters and which points the model has. The factor of its
 //! matrix is computed again, and equals the one that grew row by row to the bit.
@@ -65,6 +66,11 @@ const FIRST_KNEE: u8 = 1;
 /// discrete coordinates, where each category may have a valley of its own.
 const GLOBAL_INTERVAL: u64 = 10;
 const DISCRETE_GLOBAL_INTERVAL: u64 = 5;
+
+/// With conditions, the improvement that counts, in deviations of the values: in the trust region and in the whole
+/// space. Else a region that has converged in one branch goes on to gain less and less there while other
+/// branches are hardly known.
+const CONDITIONAL_MARGINS: [f64; 2] = [0.01, 0.1];
 
 /// Points that are kept at least, of more that were told: the best and the latest.
 const MAX_SAMPLES: usize = 1000;
@@ -315,16 +321,23 @@ impl GpSearch {
 
         let (space, ledger) = (tools.space, &*tools.ledger);
         let mut point = vec![0.0; n];
+        let center = area.center.clone();
         let is_new = |x: &[f64]| {
             if !space.can_repeat() {
-                return true;
+                // What changed may be inactive.
+                return !space.has_conditions() || x != center;
             }
             features.decode(x, &mut point);
             !ledger.has_seen(space.key(&point))
         };
         let effort = Effort { candidates: 80, starts: 2, gradients: 15, exchanges: 60 };
         let buffers = Buffers::default();
-        let mut acquisition = Acquisition { model, features, best, is_new, buffers };
+        let margin = match space.has_conditions() {
+            true => CONDITIONAL_MARGINS[usize::from(is_global)],
+            false => 0.0,
+        };
+        let target = best - margin;
+        let mut acquisition = Acquisition { model, features, best: target, is_new, buffers };
         Some((acquisition.search(&area, effort, tools.random)?, fit.warp.invert(best)))
     }
 
@@ -414,6 +427,7 @@ fn choose_knee(
 
 impl Search for GpSearch {
     type Mark = PendingPoint;
+    const SETTLES: bool = true;
 
     fn prepare(&mut self, space: &Space, _: usize) -> Result<()> {
         self.derived = Derived {

@@ -62,6 +62,32 @@ fn numbers_integers_and_categories_are_optimized_together() {
     }
 }
 
+/// Four branches with a real of their own each. The best one is `d`.
+fn branches() -> Space {
+    let names = ["a", "b", "c", "d"];
+    let space = Space::builder().categorical("branch", names);
+    let add = |space: crate::SpaceBuilder, name: &&str| {
+        space.real(format!("at_{name}"), 0.0, 1.0).when(format!("branch = {name}"))
+    };
+    names.iter().fold(space, add).build().unwrap()
+}
+
+fn branched(point: &[f64]) -> f64 {
+    let branch = point[0] as usize;
+    let at = [0.2, 0.9, 0.5, 0.8][branch];
+    [0.3, 0.2, 0.1, 0.0][branch] + (point[1 + branch] - at).powi(2)
+}
+
+#[test]
+fn the_best_branch_of_a_conditional_space_is_found() {
+    let space = branches();
+    for seed in 0..5 {
+        let mut run = run(&space, 50, seed);
+        let best = drive(&mut run, 50, branched);
+        assert!(best < 0.01, "{seed}: {best}");
+    }
+}
+
 #[test]
 fn the_first_point_is_the_center_unless_something_is_known() {
     let space = Space::cube(3, -4.0, 8.0).unwrap();
@@ -137,7 +163,7 @@ fn many_pending_candidates_differ_and_may_be_lost_or_fail() {
 
 #[test]
 fn a_restored_run_continues_bit_for_bit() {
-    for space in [mixed(), Space::cube(4, -5.0, 5.0).unwrap()] {
+    for space in [mixed(), branches(), Space::cube(4, -5.0, 5.0).unwrap()] {
         let new = || Algorithm::gp().optimizer(&space, Some(90), 3).unwrap();
         let (mut straight, mut broken) = (new(), new());
         for i in 0..90 {

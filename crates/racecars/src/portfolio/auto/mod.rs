@@ -247,13 +247,6 @@ impl AutoRule {
         } else if space.has_orders_or_selections() {
             let reason = format!("there are orders or selections{}", plan::noise(is_noisy));
             (vec![Leg::new(Role::LocalSearch, horizon)], reason)
-        } else if space.has_conditions()
-            && !is_noisy
-            && horizon <= contest::DISCRETE_MODEL_MAX_BUDGET
-        {
-            // A model takes the defaults of what is inactive for values, and stays where it began.
-            let reason = "some parameters are conditional, and evaluations are few".to_string();
-            (vec![Leg::new(Role::LocalSearch, horizon)], reason)
         } else if let Some(reason) = model {
             (vec![Leg::new(Role::GaussianProcess, horizon)], reason.to_string())
         } else if is_discrete {

@@ -209,6 +209,26 @@ impl Rules {
             }
         }
         let anchor = anchor.unwrap_or_else(|| self.example(random));
+        self.activate(entries, point, anchor, random);
+        if !self.is_satisfied(entries, point) {
+            self.approach(entries, point, anchor, random);
+        }
+        debug_assert_eq!(
+            self.obstacle(entries, point),
+            None,
+            "a settled point satisfies the rules"
+        );
+    }
+
+    /// Sets inactive coordinates to their default, and draws those that are active here but not in the anchor, and
+    /// have their default only for that reason. Satisfies conditions, and no constraints.
+    pub(super) fn activate(
+        &self,
+        entries: &[Entry],
+        point: &mut [f64],
+        anchor: &[f64],
+        random: &mut Random,
+    ) {
         let before = self.active(entries, anchor);
         for &entry in &self.conditional {
             let active = self.set_inactive(entries, point);
@@ -220,14 +240,7 @@ impl Rules {
                 draw(&entries[entry], &mut point[range], random);
             }
         }
-        if !self.is_satisfied(entries, point) {
-            self.approach(entries, point, anchor, random);
-        }
-        debug_assert_eq!(
-            self.obstacle(entries, point),
-            None,
-            "a settled point satisfies the rules"
-        );
+        self.set_inactive(entries, point);
     }
 
     /// Moves a point towards the anchor until it satisfies the constraints.
