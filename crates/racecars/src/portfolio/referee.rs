@@ -32,7 +32,8 @@ const BUDGET_PER_EARLY: u64 = 4;
 /// biased if it was the best of many. They are a fifth of the budget, at most `MAX_REPEATS`.
 const BUDGET_PER_FINAL: u64 = 5;
 /// If a model leads, a twelfth, at least three and at most twice `MAX_REPEATS`: the first half chooses, and the
-/// second half is the value. The model has averaged, and each evaluation that it does not have costs more.
+/// second half, the larger one, is the value. The model has averaged, and each evaluation that it does not have
+/// costs more.
 const BUDGET_PER_MODEL_FINAL: u64 = 12;
 const MIN_MODEL_FINAL: u64 = 3;
 const MAX_MODEL_FINAL: u64 = 2 * MAX_REPEATS;
@@ -143,7 +144,7 @@ impl Referee {
     /// The number of final evaluations.
     fn final_evaluations(&self) -> u64 {
         let reserved = self.reserved_evaluations();
-        if self.is_by_model { reserved.min(2).max(reserved / 2) } else { reserved }
+        if self.is_by_model { reserved.min(2).max(reserved.div_ceil(2)) } else { reserved }
     }
 
     /// The number of final evaluations, and of those that choose the incumbent before them.
@@ -486,7 +487,7 @@ mod tests {
     #[test]
     fn a_model_chooses_the_incumbent_before_the_final_evaluations() {
         for (budget, choices, finals) in
-            [(10, 0, 2), (20, 1, 2), (50, 2, 2), (96, 4, 4), (1000, 10, 10)]
+            [(10, 0, 2), (20, 1, 2), (50, 2, 2), (60, 2, 3), (96, 4, 4), (1000, 10, 10)]
         {
             let mut referee = Referee::new(None, Some(budget), true);
             referee.new_incumbent();
