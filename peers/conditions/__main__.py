@@ -40,7 +40,7 @@ METHODS = {
 }
 THEIRS = {
     "horizon": (),
-    "workers": ("pycma", "ngopt", "random-search"),
+    "workers": ("pycma", "ngopt", "optuna-tpe", "random-search"),
     "noise": ("pycma", NOISE_HANDLING, "ngopt", "optuna-tpe", "random-search"),
 }
 CONDITIONS = {"horizon": "known,unknown", "workers": "1,8,32,128", "noise": "0.1,1,10"}

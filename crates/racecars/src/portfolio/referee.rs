@@ -31,7 +31,11 @@ const BUDGET_PER_EARLY: u64 = 4;
 /// The last evaluations are of the incumbent, and only they make up its value: even a mean of ten is
 /// biased if it was the best of many. They are a fifth of the budget, at most `MAX_REPEATS`.
 const BUDGET_PER_FINAL: u64 = 5;
-/// If a model leads, up to twice as many: the first half chooses, and the second half is the value.
+/// If a model leads, a twelfth, at least three and at most twice `MAX_REPEATS`: the first half chooses, and the
+/// second half, the larger one, is the value. The model has averaged, and each evaluation that it does not have
+/// costs more.
+const BUDGET_PER_MODEL_FINAL: u64 = 12;
+const MIN_MODEL_FINAL: u64 = 3;
 const MAX_MODEL_FINAL: u64 = 2 * MAX_REPEATS;
 /// Evaluations after which the incumbent is chosen again, if a model leads.
 const MODEL_CHOICE_INTERVAL: u64 = 25;
@@ -140,13 +144,19 @@ impl Referee {
     /// The number of final evaluations.
     fn final_evaluations(&self) -> u64 {
         let reserved = self.reserved_evaluations();
-        if self.is_by_model { reserved.min(2).max(reserved / 2) } else { reserved }
+        if self.is_by_model { reserved.min(2).max(reserved.div_ceil(2)) } else { reserved }
     }
 
     /// The number of final evaluations, and of those that choose the incumbent before them.
     fn reserved_evaluations(&self) -> u64 {
-        let most = if self.is_by_model { MAX_MODEL_FINAL } else { MAX_REPEATS };
-        (self.budget.unwrap_or(0) / BUDGET_PER_FINAL).min(most)
+        let budget = self.budget.unwrap_or(0);
+        let fifth = budget / BUDGET_PER_FINAL;
+        match self.is_by_model {
+            true => {
+                (budget / BUDGET_PER_MODEL_FINAL).clamp(MIN_MODEL_FINAL, MAX_MODEL_FINAL).min(fifth)
+            }
+            false => fifth.min(MAX_REPEATS),
+        }
     }
 
     /// Whether the evaluations choose the incumbent, when this many points have been asked.
@@ -476,7 +486,9 @@ mod tests {
 
     #[test]
     fn a_model_chooses_the_incumbent_before_the_final_evaluations() {
-        for (budget, choices, finals) in [(10, 0, 2), (20, 2, 2), (50, 5, 5), (1000, 10, 10)] {
+        for (budget, choices, finals) in
+            [(10, 0, 2), (20, 1, 2), (50, 2, 2), (60, 2, 3), (96, 4, 4), (1000, 10, 10)]
+        {
             let mut referee = Referee::new(None, Some(budget), true);
             referee.new_incumbent();
             let (mut chosen, mut finished) = (0, 0);
