@@ -677,7 +677,7 @@ impl Rule for AutoRule {
             && (self.legs.is_empty() || self.place_of(self.legs[self.leg].role).is_some())
             && team.has_active_member() != self.legs.is_empty()
             && !(self.is_contest && (n > contest::MAX_DIMENSION || !space.is_real_box()))
-            && !(self.is_constrained && !takes_constraints(space))
+            && (!self.is_constrained || takes_constraints(space))
             && !(self.is_full && n > plan::FULL_MATRIX_MAX_DIMENSION)
             && (space.is_real_box() || self.legs.iter().all(|leg| takes_discrete(leg.role)))
     }
