@@ -108,8 +108,9 @@ def main() -> None:
     version = cargo()["version"]
     config = config.replace('site_name = "racecars"', f'site_name = "racecars {version}"')
     if arguments.versions:
-        other = ' · <a href=\\"../index.html\\">other versions</a>'
-        config = config.replace('2.0"\n', f'2.0{other}"\n')
+        changes = pages / "changelog.md"
+        link = "\n\nDocumentation of <a href='../index.html'>other versions</a>.\n"
+        changes.write_text(changes.read_text().replace("\n", link, 1))
     (arguments.folder / "zensical.toml").write_text(config)
 
 
