@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,8 @@ def curve(job: Job) -> Vector:
     method, name, dim, budget, seed, binary = job
     optimizer = functools.partial(ours, method) if method == "auto" else PEERS[method].run
     objective = Traced(load(Binary(binary), name, dim, seed), budget)
-    run = Run.cube(dim, seed)
+    # Methods that take a start begin at the centre, as ours does.
+    run = replace(Run.cube(dim, seed), is_central=True)
     objective.run(lambda given: optimizer(run, given))
     values = np.full(budget, objective.best)
     values[: len(objective.curve)] = objective.curve

@@ -108,8 +108,9 @@ def main() -> None:
     version = cargo()["version"]
     config = config.replace('site_name = "racecars"', f'site_name = "racecars {version}"')
     if arguments.versions:
-        other = ' · <a href=\\"../index.html\\">other versions</a>'
-        config = config.replace('2.0"\n', f'2.0{other}"\n')
+        changes = pages / "changelog.md"
+        link = "\n\nDocumentation of <a href='../index.html'>other versions</a>.\n"
+        changes.write_text(changes.read_text().replace("\n", link, 1))
     (arguments.folder / "zensical.toml").write_text(config)
 
 
@@ -296,33 +297,39 @@ def find(name: str, file: str) -> Definition:
 
 def entry(name: str, node: Definition) -> list[str]:
     parts = [f"### {name}", f"```python\n{signature(name, node)}\n```", manual(node)]
-    if isinstance(node, ast.ClassDef):
-        for member in members(node):
-            short = member.name
-            is_property = any(
-                ast.unparse(one).endswith("property") for one in member.decorator_list
-            )
-            shown = short if is_property else signature(short, member)
-            returns = f" -> {ast.unparse(member.returns)}" if is_property and member.returns else ""
-            parts.append(f"**`{short}`**{{ .api }}\n\n```python\n{shown}{returns}\n```")
-            parts.append(manual(member))
+    # What Optuna and Ray call is theirs to explain.
+    if isinstance(node, ast.ClassDef) and name.count(".") == 1:
+        for member, versions in members(node).items():
+            lines = []
+            for one in versions:
+                marks = [ast.unparse(mark) for mark in one.decorator_list]
+                if "property" in marks:
+                    returns = f" -> {ast.unparse(one.returns)}" if one.returns else ""
+                    lines.append(member + returns)
+                else:
+                    lines.append(signature(member, one))
+            shown = "\n".join(lines)
+            parts += [f"#### {member}", f"```python\n{shown}\n```", manual(versions[0])]
     return [part for part in parts if part]
 
 
-def members(node: ast.ClassDef) -> list[ast.FunctionDef]:
-    """Public methods and properties that have a docstring, with those of a native base."""
-    bodies = [node.body]
-    if any(ast.unparse(base) == f"_core.{node.name}" for base in node.bases):
-        native = find(node.name, "_core.pyi")
-        bodies.append(native.body)
-    found: dict[str, ast.FunctionDef] = {}
-    for body in bodies:
-        for member in body:
-            if not isinstance(member, ast.FunctionDef) or member.name.startswith("_"):
+def members(node: ast.ClassDef) -> dict[str, list[ast.FunctionDef]]:
+    """Public methods and properties with their overloads: those that have a docstring, and those
+    of a native base, whose docstrings are in Rust."""
+    found: dict[str, list[ast.FunctionDef]] = {}
+
+    def add(body: list[ast.stmt], is_native: bool) -> None:
+        known = set(found)
+        for one in body:
+            if not isinstance(one, ast.FunctionDef) or one.name.startswith("_"):
                 continue
-            if ast.get_docstring(member):
-                found.setdefault(member.name, member)
-    return list(found.values())
+            if one.name not in known and (is_native or ast.get_docstring(one)):
+                found.setdefault(one.name, []).append(one)
+
+    add(node.body, is_native=False)
+    if any(ast.unparse(base) == f"_core.{node.name}" for base in node.bases):
+        add(find(node.name, "_core.pyi").body, is_native=True)
+    return found
 
 
 def signature(name: str, node: Definition) -> str:
@@ -335,8 +342,8 @@ def signature(name: str, node: Definition) -> str:
             if isinstance(one, ast.FunctionDef) and one.name in ("__init__", "__new__")
         ]
         if not made:
-            fields = [one for one in node.body if isinstance(one, ast.AnnAssign)]
-            return f"{name}({', '.join(ast.unparse(field) for field in fields)})"
+            fields = [ast.unparse(one) for one in node.body if isinstance(one, ast.AnnAssign)]
+            return wrapped(name, fields) if fields else name
         node = made[0]
     given, texts = node.args, []
     is_method = bool(given.args) and given.args[0].arg in ("self", "cls")
@@ -355,6 +362,11 @@ def signature(name: str, node: Definition) -> str:
         texts.append("**" + given.kwarg.arg)
     is_init = node.name in ("__init__", "__new__")
     returns = f" -> {ast.unparse(node.returns)}" if node.returns and not is_init else ""
+    return wrapped(name, texts, returns)
+
+
+def wrapped(name: str, texts: list[str], returns: str = "") -> str:
+    """A call, on several lines if it is long."""
     line = f"{name}({', '.join(texts)}){returns}"
     if len(line) <= 88:
         return line
