@@ -6,8 +6,8 @@ largest budget has all columns. Local methods are restarted from random points u
 used; the first start is the centre. Instances 1 to 5 are for choosing (`--half choose`), 11 to 15
 for reporting (`--half report`): they have other optima and rotations. Slow peers have fewer
 instances and a time limit, which the table says. `--suite bbob-mixint` is the same with four fifths
-of the coordinates integers, from random starts; `--suite bbob-grid` has bbob's functions at integers
-times 0.05.
+of the coordinates integers, from random starts; `--suite bbob-grid` has bbob's functions at
+integers times 0.05.
 
 Finished runs are saved in target/bbob/runs.csv, by the version of the method: only what has changed
 runs again. `./scripts/bbob` installs the requirements and calls this.

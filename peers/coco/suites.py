@@ -38,7 +38,7 @@ OWN_CENTERS = {
     "schwefel": 420.96874635998203 / 50,
     "ellipsoid": 0.0,
 }
-# The functions of bbob on a grid: all coordinates are integers, and STEP times them are the arguments.
+# The functions of bbob on a grid: all coordinates are integers, and count STEP each.
 GRID = "bbob-grid"
 STEP = 0.05
 # The numbers of evaluations after which the best value is recorded.

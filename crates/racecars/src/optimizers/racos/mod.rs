@@ -156,8 +156,6 @@ impl RacosSearch {
         /// In spaces where points can repeat: attempts to find an unseen point within the region, then as
         /// many attempts in the whole space.
         const MAX_TRIES: usize = 8;
-        /// Attempts after which one more coordinate is redrawn: what is near has been seen.
-        const TRIES_PER_COORDINATE: usize = 4;
         let RacosSearch { settings, training, schedule, classifier, .. } = self;
         let (space, random, ledger) = (tools.space, &mut *tools.random, &*tools.ledger);
         let can_repeat = settings.repeats || !space.can_repeat();
@@ -166,8 +164,7 @@ impl RacosSearch {
             let positive = examples.positive;
             let is_inside = attempt < MAX_TRIES && !schedule.leaves_region(random);
             let first = schedule.next_coordinate(space.dimension(), random);
-            let extra = schedule.extra_coordinates(space.dimension(), random);
-            let extra = extra + attempt / TRIES_PER_COORDINATE;
+            let extra = schedule.extra_coordinates(space.dimension(), attempt, random);
             let count = (settings.uncertain + extra).min(space.dimension());
             let best = training.best().filter(|_| is_inside);
             let region = best.and_then(|best| schedule.region(&best.point));

@@ -145,9 +145,16 @@ impl RegionSchedule {
         Some(adaptive.next_coordinate(dimension as u64, random) as usize)
     }
 
-    /// The number of additional coordinates to redraw.
-    pub(super) fn extra_coordinates(&self, dimension: usize, random: &mut Random) -> usize {
-        let mut extra = 0;
+    /// The number of additional coordinates to redraw. `attempt` counts the draws of this step that were seen before:
+    /// where what is near has been seen, more coordinates change.
+    pub(super) fn extra_coordinates(
+        &self,
+        dimension: usize,
+        attempt: usize,
+        random: &mut Random,
+    ) -> usize {
+        let RegionSchedule::Adaptive(_) = self else { return 0 };
+        let mut extra = attempt / AdaptiveRegion::TRIES_PER_COORDINATE;
         if self.has_stalled(dimension) {
             while extra + 1 < dimension && random.chance(0.5) {
                 extra += 1;
@@ -220,6 +227,8 @@ impl AdaptiveRegion {
     const EXPLORATION_SHARE: f64 = 0.95;
     /// The share of draws from the whole axis.
     const WHOLE_AXIS_SHARE: f64 = 0.05;
+    /// Draws of points that were seen before after which one more coordinate is redrawn.
+    const TRIES_PER_COORDINATE: usize = 4;
     /// Turns of each coordinate without an improvement after which the search has stalled.
     const TURNS_BEFORE_STALL: u64 = 3;
 
