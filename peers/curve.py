@@ -64,7 +64,7 @@ def curve(job: Job) -> Vector:
     budget = min(budget, MOST.get(method, budget))
     optimizer = functools.partial(ours, method) if method == "auto" else PEERS[method].run
     objective = Traced(load(Binary(binary), name, dim, seed), budget)
-    # Methods that take a start begin at the centre, as ours does.
+    # Methods that take a start begin at the centre.
     run = replace(Run.cube(dim, seed), is_central=True)
     objective.run(lambda given: optimizer(run, given))
     values = np.full(budget, objective.best)
