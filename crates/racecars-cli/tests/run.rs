@@ -56,7 +56,7 @@ fn a_recommended_value_says_how_many_evaluations_it_is_the_mean_of() {
     let program = ["--", "sh", "-c", "echo $((({n} - 12) * ({n} - 12) + {seed} % 100))"];
     let study = |budget| ["run", "-p", "n=1..99", "--noise", "yes", "--budget", budget];
     let text = folder.text(&with(&study("30"), &program));
-    assert!(text.contains("(the mean of 3 evaluations)"), "{text}");
+    assert!(text.contains("(the mean of 2 evaluations)"), "{text}");
     let other = Folder::new();
     let arguments = [&study("4")[..], &["--json"]].concat();
     let few = other.json(&with(&arguments, &program));

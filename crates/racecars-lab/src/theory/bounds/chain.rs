@@ -15,7 +15,7 @@ use super::setting::BoundSetting;
 /// The maximum number of multiplications of a walk in blocks.
 const MAX_BLOCK_WORK: f64 = 1e7;
 /// The maximum number of multiplications of an exact walk.
-const MAX_EXACT_WORK: f64 = 4e7;
+pub(super) const MAX_EXACT_WORK: f64 = 4e7;
 /// The maximum number of shrinks of a block that count.
 const BLOCK_SHRINKS: usize = 6;
 /// With fewer blocks the result would be too coarse.
