@@ -234,8 +234,8 @@ def smac(problem: Problem, seed: int) -> float:
         is_choice = isinstance(plain, list)
         space.add(Categorical(name, plain) if is_choice else Float(name, plain))
         if isinstance(given, When):
-            parent, value = given.condition.split(" = ")
-            space.add(EqualsCondition(space[name], space[parent], value))
+            parent, wanted = given.condition.split(" = ")
+            space.add(EqualsCondition(space[name], space[parent], wanted))
     best = float("inf")
     with tempfile.TemporaryDirectory() as folder:
         scenario = Scenario(
