@@ -67,7 +67,7 @@ const tests = {
         const sections = await page.locator("section h2").allTextContents();
         if (kind === "begun") assert.deepEqual(sections, ["Reproduce"]);
         else {
-          assert.deepEqual(sections, ["Convergence", "Best point", "Importance", "Slices", "The best tenth", "Region", "Trials", "Failures", "Workers", "Reproduce"]);
+          assert.deepEqual(sections, ["Convergence", "Best point", "Importance", "Slices", ...(kind === "failing" ? ["Feasibility"] : []), "The best tenth", "Region", "Trials", "Failures", "Workers", "Reproduce"]);
           assert.match(await page.locator("#subline").textContent(), /^m\w+imize the last number printed · /);
           // Something is drawn on every canvas.
           const blank = await page.$$eval("canvas", (all) => all.filter((canvas) => {
