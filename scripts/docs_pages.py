@@ -17,8 +17,9 @@ import json
 import re
 import shutil
 import subprocess
-import tomllib
 from pathlib import Path
+
+import tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "racecars"
