@@ -87,7 +87,7 @@ def test_the_blocks_of_the_manual_run(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_the_python_blocks_of_the_page_about_spaces_run() -> None:
     text = (EXAMPLES.parent / "spaces.md").read_text()
     blocks = [block.partition("\n```")[0] for block in text.split("```python\n")[1:]]
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     for block in blocks:
         exec(compile(block, "docs/spaces.md", "exec"), {})
 
