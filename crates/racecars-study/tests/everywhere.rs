@@ -6,16 +6,18 @@ use racecars_study::{ErrorKind, Interrupt, Result, Settings, Study, Summary, jou
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The example `program`, which Cargo builds with the tests.
-fn program() -> String {
+/// The example `program`, which Cargo builds with the tests, after what starts it if the system cannot.
+fn program() -> Vec<String> {
     let own = std::env::current_exe().unwrap();
     let folder = own.parent().unwrap().parent().unwrap().join("examples");
-    folder.join(format!("program{}", std::env::consts::EXE_SUFFIX)).display().to_string()
+    let program = folder.join(format!("program{}", std::env::consts::EXE_SUFFIX));
+    let runner = std::env::var("RACECARS_TEST_RUNNER").ok();
+    runner.into_iter().chain([program.display().to_string()]).collect()
 }
 
 /// A study of the program with these arguments, a real `x`, and more settings.
 fn settings(arguments: &[&str], more: &str) -> Settings {
-    let mut command = vec![program()];
+    let mut command = program();
     command.extend(arguments.iter().map(ToString::to_string));
     of_command(&command, more)
 }
@@ -71,12 +73,16 @@ fn input_and_a_flood_of_output() {
 
 #[test]
 fn failures_have_reasons() {
-    let ours = |words: [&str; 2]| vec![program(), words[0].to_string(), words[1].to_string()];
+    let ours = |words: [&str; 2]| [program(), words.map(str::to_string).to_vec()].concat();
     for (command, more, reason) in [
         (ours(["exit", "3"]), "", "exit code 3"),
         (ours(["sleep", "100"]), "timeout = 0.3", "over the time limit"),
         (vec!["no-such-program".to_string()], "", "`no-such-program`"),
     ] {
+        // qemu starts what does not exist, and ends with exit code 127.
+        if command.len() == 1 && std::env::var("RACECARS_TEST_RUNNER").is_ok() {
+            continue;
+        }
         let folder = tempfile::tempdir().unwrap();
         let settings = of_command(&command, &format!("budget = 1\n{more}"));
         // A study whose first evaluations all fail ends with what is wrong with them.

@@ -8,7 +8,7 @@ mod common;
 use common::{Lab, is_running, skip, wait_until};
 use racecars_study::export::{Format, export};
 use racecars_study::report::{self, Digest};
-use racecars_study::{ErrorKind, Interrupt, Outcome, Settings, Study, Told, journal};
+use racecars_study::{ErrorKind, Interrupt, Settings, Study, Told, journal};
 use std::path::Path;
 use std::process::Command;
 
