@@ -21,6 +21,7 @@
 //! state with `propose` and `learn`.
 
 pub mod cma_es;
+mod differences;
 pub mod differential_evolution;
 pub mod embedding;
 pub mod evolution;

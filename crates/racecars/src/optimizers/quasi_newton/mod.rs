@@ -24,6 +24,7 @@ mod line;
 
 use self::curvature::Curvature;
 use self::line::{LineSearch, Verdict};
+use super::differences::{self, ROUNDING, beside, make_spare};
 use super::ledger::Ledger;
 use super::saved::ID_HEADROOM;
 use super::settings::settings;
@@ -49,12 +50,8 @@ settings! {
 
 /// The steps of difference quotients from both sides, as fractions of each axis, that follow on the first.
 const CENTRAL_DIFFERENCES: [f64; 2] = [1e-5, 1e-3];
-/// Values closer than this share of them are equal.
-const ROUNDING: f64 = 1e-13;
 /// A descent has converged after this many steps without a noticeable improvement.
 const MAX_IDLE_STEPS: u32 = 2;
-/// The deviation of candidates that are asked while all others are out, as a fraction of each axis.
-const SPARE_DEVIATION: f64 = 0.01;
 
 /// [`QuasiNewton`] with all settings resolved and checked.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -249,14 +246,13 @@ impl QuasiNewtonSearch {
         self.descend(None, random);
     }
 
-    /// The coordinate at a side of the difference quotient at x. Steps are taken towards the middle first.
+    /// The coordinate at a side of the difference quotient at x.
     fn side(&self, x: f64, side: usize) -> f64 {
         let length = match self.precision {
             0 => self.settings.difference,
             central => CENTRAL_DIFFERENCES[central - 1],
         } * self.jitter;
-        let is_upward = (x <= 0.5) == (side == 0);
-        (if is_upward { x + length } else { x - length }).clamp(0.0, 1.0)
+        beside(x, length, side == 0)
     }
 
     /// Writes the next point to evaluate, scaled to axes of length 1, when this many others are out.
@@ -316,9 +312,7 @@ impl QuasiNewtonSearch {
                 }
                 Stage::Value | Stage::Unstarted => {}
             }
-            for x in point {
-                *x = (*x + SPARE_DEVIATION * random.normal()).clamp(0.0, 1.0);
-            }
+            make_spare(point, random);
             return Purpose::Spare;
         }
     }
@@ -336,22 +330,14 @@ impl QuasiNewtonSearch {
         }
     }
 
-    /// The slope along a coordinate: from both sides if their values are known, else from one of them;
-    /// 0 if no value is known.
+    /// The slope along a coordinate.
     fn slope(&self, quotients: &Quotients, index: usize, value: f64) -> f64 {
         let x = self.iterate[index];
         let difference = |side: usize| match quotients.values[index][side] {
             Told::Value(other) => Some((other - value, self.side(x, side) - x)),
             Told::NotYet | Told::NoValue => None,
         };
-        let slope = match (difference(0), difference(1)) {
-            // The slope of the parabola through three points, eq. (8.7) of Nocedal and Wright where the
-            // steps are equal.
-            (Some((f, a)), Some((g, b))) => (f / a * b - g / b * a) / (b - a),
-            (Some((f, a)), None) | (None, Some((f, a))) => f / a,
-            (None, None) => 0.0,
-        };
-        if slope.is_finite() { slope } else { 0.0 }
+        differences::slope(difference(0), difference(1))
     }
 
     /// Takes the gradient from the quotients, learns the curvature, and begins a search along a line.

@@ -21,6 +21,7 @@ mod iterate;
 mod subproblem;
 
 use self::iterate::{Iterate, Plan};
+use super::differences::{ROUNDING, beside, make_spare, slope};
 use super::ledger::Ledger;
 use super::saved::ID_HEADROOM;
 use super::settings::settings;
@@ -39,8 +40,6 @@ settings! {
 
 /// The steps of the difference quotients, as fractions of each axis: to one side, then from both.
 const DIFFERENCES: [f64; 2] = [1e-8, 1e-5];
-/// Values closer than this share of them are equal.
-const ROUNDING: f64 = 1e-13;
 /// A descent has converged after this many steps without a noticeable improvement.
 const MAX_IDLE_STEPS: u32 = 3;
 /// The share of the predicted improvement that a step must bring.
@@ -53,8 +52,6 @@ const RADIUS: f64 = 0.2;
 const MAX_MARGIN: f64 = 1e-6;
 /// Stands for a value that an infeasible point does not have: such a step is corrected, but not accepted.
 const NO_VALUE: f64 = 1e300;
-/// The deviation of candidates that are asked while all others are out, as a fraction of each axis.
-const SPARE_DEVIATION: f64 = 0.01;
 
 /// Descents, one after the other.
 #[derive(Debug, Serialize, Deserialize)]
@@ -230,11 +227,9 @@ impl SqpSearch {
         self.descend(point, None, random);
     }
 
-    /// The coordinate at a side of the iterate. Steps are taken towards the middle first.
+    /// The coordinate at a side of the iterate.
     fn side(&self, index: usize, is_other: bool) -> f64 {
-        let (x, length) = (self.iterate.point[index], DIFFERENCES[self.precision] * self.jitter);
-        let is_upward = (x <= 0.5) != is_other;
-        (if is_upward { x + length } else { x - length }).clamp(0.0, 1.0)
+        beside(self.iterate.point[index], DIFFERENCES[self.precision] * self.jitter, !is_other)
     }
 
     /// Writes the next point to evaluate, scaled to axes of length 1, when this many others are out.
@@ -269,9 +264,7 @@ impl SqpSearch {
                 }
                 Stage::Trial(_) | Stage::Value | Stage::Unstarted => {}
             }
-            for x in point {
-                *x = (*x + SPARE_DEVIATION * random.normal()).clamp(0.0, 1.0);
-            }
+            make_spare(point, random);
             return Purpose::Spare;
         }
     }
@@ -301,16 +294,8 @@ impl SqpSearch {
             };
             let (one, other) = (difference(false), difference(true));
             for (row, &value) in self.iterate.values.iter().enumerate() {
-                let change = |values: &[f64]| values[row] - value;
-                let slope = match (one, other) {
-                    // The slope of the parabola through three points, eq. (8.7) where the steps are equal.
-                    (Some((f, a)), Some((g, b))) => {
-                        (change(f) / a * b - change(g) / b * a) / (b - a)
-                    }
-                    (Some((f, a)), None) | (None, Some((f, a))) => change(f) / a,
-                    (None, None) => 0.0,
-                };
-                slopes[row * n + index] = if slope.is_finite() { slope } else { 0.0 };
+                let change = |(values, step): (&Vec<f64>, f64)| (values[row] - value, step);
+                slopes[row * n + index] = slope(one.map(change), other.map(change));
             }
         }
         self.iterate.take_slopes(slopes);
