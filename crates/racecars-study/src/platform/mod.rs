@@ -9,6 +9,8 @@
 
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(not(target_os = "linux"))]
+mod no_orphans;
 #[cfg(all(unix, not(target_os = "linux")))]
 mod plain;
 #[cfg(unix)]

@@ -2,11 +2,12 @@
 //! memory is not limited, and programs that leave their process group, or outlive a killed racecars, are
 //! not found.
 
-use crate::process::Mark;
 use rustix::process::Pid;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::Path;
+
+pub use super::no_orphans::Orphanage;
+pub(crate) use super::no_orphans::{end_orphans, kill_left_behind};
 
 /// Whether limits of memory are kept.
 pub(crate) const CAN_LIMIT_MEMORY: bool = false;
@@ -28,23 +29,4 @@ impl EndOf {
 /// Not known here.
 pub(super) fn memory_of_group(_group: Pid) -> u64 {
     0
-}
-
-/// Finds none.
-pub(crate) fn kill_left_behind(_folder: &Path) -> usize {
-    0
-}
-
-/// Finds none.
-pub(crate) fn end_orphans(_mark: Option<&Mark>) {}
-
-/// Programs that leave the process group of their evaluation are not found here: this does nothing.
-#[derive(Debug)]
-pub struct Orphanage(());
-
-impl Orphanage {
-    /// Opens it.
-    pub fn open() -> Orphanage {
-        Orphanage(())
-    }
 }

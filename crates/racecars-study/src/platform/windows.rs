@@ -1,7 +1,7 @@
 //! Windows: a program and its children are one job object, which ends with its last handle, also when
 //! racecars is killed. Pipes block, so threads read and write them. A lock is a file that is not shared.
 
-use crate::process::{Ending, Mark, Tail};
+use crate::process::{Ending, Tail};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::windows::fs::OpenOptionsExt;
@@ -12,6 +12,9 @@ use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use win32job::{ExtendedLimitInfo, Job};
+
+pub use super::no_orphans::Orphanage;
+pub(crate) use super::no_orphans::{end_orphans, kill_left_behind};
 
 /// Whether limits of memory are kept.
 pub(crate) const CAN_LIMIT_MEMORY: bool = false;
@@ -175,25 +178,6 @@ fn read_on(
         }
     })?;
     Ok(())
-}
-
-/// Nothing is left behind: a job ends with its racecars.
-pub(crate) fn kill_left_behind(_folder: &Path) -> usize {
-    0
-}
-
-/// A program's job has ended with all its processes.
-pub(crate) fn end_orphans(_mark: Option<&Mark>) {}
-
-/// All processes of an evaluation are in its job, also those that it has disowned: this does nothing.
-#[derive(Debug)]
-pub struct Orphanage(());
-
-impl Orphanage {
-    /// Opens it.
-    pub fn open() -> Orphanage {
-        Orphanage(())
-    }
 }
 
 /// Whether the host is short of processes or memory.
