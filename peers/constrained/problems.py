@@ -21,20 +21,15 @@ TARGETS: list[float] = (10 ** np.linspace(2, -6, 41)).tolist()
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(CocoProblem):
     """The identity of a problem. An instance of CEC 2006 is another start."""
-
-    suite: str
-    function: int
-    dim: int
-    instance: int
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[Opened]:
         if self.suite == CEC:
             yield Opened(self)
             return
-        with CocoProblem(self.suite, self.function, self.dim, self.instance).opened() as problem:
+        with super().opened() as problem:
             yield Opened(self, problem)
 
 

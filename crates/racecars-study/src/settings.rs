@@ -77,7 +77,7 @@ settings! {
     timeout: Option<Time> = None; row("TIME").changes();
     /// Number of times that a failed evaluation is tried again.
     retries: u32 = 0; row("K").changes();
-    /// Limit on the resident memory of an evaluation's process group: 512M, 2G.
+    /// Limit on the resident memory of an evaluation's process group: 512M, 2G. Needs Linux.
     memory: Option<Memory> = None; row("SIZE").changes();
     /// Minimize this value. last: the last number on the last line of standard output; `json:a.b[-1]` or
     /// `json:["a.b"]`: in the last JSON that has this path; `regex:loss=(\S+)`; time: the run time; stderr;
@@ -114,8 +114,7 @@ settings! {
     /// given several times.
     set: Vec<AlgorithmSetting>; row("NAME=VALUE");
     /// Short for --set noise=..: whether the objective is noisy. Then `auto` re-evaluates points that may
-    /// look better only by chance. detect: find out by evaluating the first point twice, unless
-    /// parameters are discrete.
+    /// look better only by chance. detect: find out by evaluating the first point twice.
     noise: Noise; row("NOISE").default("detect");
     /// Seed of the search, and of {seed} in commands.
     seed: u64 = 0; row("S").always_written();
