@@ -471,7 +471,7 @@ impl Search for CmaEsSearch {
         Ok(schedule.is_sound(settings, Resolved::max_population(n))
             && distribution.is_sound(n, settings.separable)
             && generation.is_sound(n, MAX_GENERATION_FACTOR * schedule.population, asked)
-            && self.out <= 1 << 32
+            && self.out <= 1 << 31
             && self.values.is_sound()
             && self.record.is_none_or(f64::is_finite)
             && self.surrogate.is_some() == settings.uses_surrogate(space)

@@ -1,4 +1,5 @@
-//! Where to evaluate next: the point of the greatest expected improvement in a box.
+//! Where to evaluate next: the point of the greatest expected improvement in a box, times the probability of being
+//! feasible where that is modelled.
 //!
 //! Candidates are drawn in the box, most of them with some features changed of the box's center (as in
 //! TuRBO, Eriksson et al. 2019). From the best of them, numeric features follow the gradient, and discrete
@@ -6,7 +7,7 @@
 
 use super::descent;
 use super::features::Features;
-use super::improvement::Improvement;
+use super::improvement::{Improvement, log_probability};
 use super::model::{Buffers, Model};
 use crate::random::Random;
 use crate::space::Axis;
@@ -51,6 +52,8 @@ struct Scored {
 
 pub(super) struct Acquisition<'a, F> {
     pub(super) model: &'a Model,
+    /// The model of the margins of feasibility, negative where points are feasible.
+    pub(super) feasibility: Option<&'a Model>,
     pub(super) features: &'a Features,
     /// The value to improve on.
     pub(super) best: f64,
@@ -98,7 +101,11 @@ impl<F: FnMut(&[f64]) -> bool> Acquisition<'_, F> {
             return None;
         }
         let (mean, deviation) = self.model.predict(x, &mut self.buffers);
-        let score = Improvement::new((self.best - mean) / deviation).log + deviation.ln();
+        let mut score = Improvement::new((self.best - mean) / deviation).log + deviation.ln();
+        if let Some(feasibility) = self.feasibility {
+            let (mean, deviation) = feasibility.predict(x, &mut self.buffers);
+            score += log_probability(-mean / deviation).0;
+        }
         score.is_finite().then_some(score)
     }
 
@@ -175,7 +182,7 @@ impl<F: FnMut(&[f64]) -> bool> Acquisition<'_, F> {
         let (mut by_mean, mut by_deviation) = (vec![0.0; n], vec![0.0; n]);
         let pick = |from: &[f64]| -> Vec<f64> { relaxed.iter().map(|&j| from[j]).collect() };
         let (low, high, mut part) = (pick(&area.low), pick(&area.high), pick(&x));
-        let (model, buffers) = (self.model, &mut self.buffers);
+        let (model, feasibility, buffers) = (self.model, self.feasibility, &mut self.buffers);
         let best = self.best;
         descent::minimize(&mut part, &low, &high, (evaluations, TOLERANCE), |part, gradient| {
             relaxed.iter().zip(part).for_each(|(&j, value)| x[j] = *value);
@@ -183,12 +190,27 @@ impl<F: FnMut(&[f64]) -> bool> Acquisition<'_, F> {
                 model.predict_with_gradients(&x, buffers, &mut by_mean, &mut by_deviation);
             let improvement = Improvement::new((best - mean) / deviation);
             // d log EI = (phi ds - Phi dm) / (s h).
-            for (&j, slope) in relaxed.iter().zip(gradient) {
+            for (&j, slope) in relaxed.iter().zip(gradient.iter_mut()) {
                 *slope = (improvement.by_mean * by_mean[j]
                     - improvement.by_deviation * by_deviation[j])
                     / deviation;
             }
-            -(improvement.log + deviation.ln())
+            let mut score = improvement.log + deviation.ln();
+            if let Some(feasibility) = feasibility {
+                let (mean, deviation) = feasibility.predict_with_gradients(
+                    &x,
+                    buffers,
+                    &mut by_mean,
+                    &mut by_deviation,
+                );
+                let (log, ratio) = log_probability(-mean / deviation);
+                score += log;
+                // d (-m / s) = -(dm - (m / s) ds) / s.
+                for (&j, slope) in relaxed.iter().zip(gradient) {
+                    *slope += ratio * (by_mean[j] - mean / deviation * by_deviation[j]) / deviation;
+                }
+            }
+            -score
         });
         relaxed.iter().zip(&part).for_each(|(&j, value)| x[j] = self.features.snap(j, *value));
         self.features.activate(&mut x, &scored.x, random);

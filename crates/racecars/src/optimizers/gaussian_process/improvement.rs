@@ -23,11 +23,9 @@ impl Improvement {
     pub(super) fn new(z: f64) -> Self {
         let log_density = -0.5 * z * z - 0.5 * std::f64::consts::TAU.ln();
         if z < TAIL {
-            // Phi(-x) / phi(x) = 1 / (x + c) with c = 1 / (x + 2 / (x + 3 / ...)) (Laplace), and so
-            // h / phi = 1 - x / (x + c) = c / (x + c).
+            // Phi(-x) / phi(x) = 1 / (x + c), and so h / phi = 1 - x / (x + c) = c / (x + c).
             let x = -z;
-            let rest = (2..FRACTION_TERMS).rev().fold(0.0, |rest, k| f64::from(k) / (x + rest));
-            let c = 1.0 / (x + rest);
+            let c = fraction(x);
             return Improvement {
                 log: log_density + (c / (x + c)).ln(),
                 by_mean: 1.0 / c,
@@ -39,6 +37,24 @@ impl Improvement {
         let h = density + z * probability;
         Improvement { log: h.ln(), by_mean: probability / h, by_deviation: density / h }
     }
+}
+
+/// log Phi(z), and the ratio phi(z) / Phi(z), which is its derivative.
+pub(super) fn log_probability(z: f64) -> (f64, f64) {
+    let log_density = -0.5 * z * z - 0.5 * std::f64::consts::TAU.ln();
+    if z < TAIL {
+        let ratio = -z + fraction(-z);
+        return (log_density - ratio.ln(), ratio);
+    }
+    let density = log_density.exp();
+    let probability = if z > 8.0 { 1.0 } else { 0.5 + density * series(z) };
+    (probability.ln(), density / probability)
+}
+
+/// c of Phi(-x) / phi(x) = 1 / (x + c), c = 1 / (x + 2 / (x + 3 / ...)) (Laplace).
+fn fraction(x: f64) -> f64 {
+    let rest = (2..FRACTION_TERMS).rev().fold(0.0, |rest, k| f64::from(k) / (x + rest));
+    1.0 / (x + rest)
 }
 
 /// (Phi(z) - 1/2) / phi(z) = z + z³/3 + z⁵/15 + ... (Abramowitz and Stegun, 26.2.11).
@@ -94,6 +110,20 @@ mod tests {
             let total = by_deviation + z * by_mean;
             assert!((total - 1.0).abs() < 1e-12 * by_deviation.max(1.0), "{z}: {total}");
         }
+    }
+
+    #[test]
+    fn the_logarithm_of_the_probability_has_the_ratio_as_its_slope() {
+        for (z, expected) in [(0.0, 0.5f64.ln()), (1.0, -0.172_753_779), (-5.0, -15.064_998_4)] {
+            assert!((log_probability(z).0 - expected).abs() < 1e-7, "{z}");
+        }
+        for z in [-1e3, -40.0, -3.1, -3.0 + 1e-6, -2.9, -1.0, 0.0, 2.0, 7.9] {
+            let step = 1e-5 * f64::max(1.0, f64::abs(z));
+            let slope = (log_probability(z + step).0 - log_probability(z - step).0) / (2.0 * step);
+            let (log, ratio) = log_probability(z);
+            assert!((slope - ratio).abs() < 1e-4 * ratio.max(1e-4), "{z}: {slope} {ratio} {log}");
+        }
+        assert!(log_probability(-1e9).0.is_finite() && log_probability(1e9) == (0.0, 0.0));
     }
 
     #[test]

@@ -9,18 +9,22 @@
 //! - `kernel`: covariance, likelihood, and the fit of the hyperparameters
 //! - `model`: the posterior mean and deviation
 //! - `improvement` and `acquisition`: the point of the greatest expected improvement
+//! - `feasibility`: how far points are from being infeasible, for a second model of that
 //! - `region`: the trust region
 //! - `descent`: a minimizer for smooth functions in a box, which fit and acquisition share
 //!
 //! Departures: the acquisition is the expected improvement with local search, not Thompson sampling, which
 //! needs thousands of candidates; hyperparameters are fitted on a schedule, and values are warped. Candidates
-//! satisfy the conditions of the space before they are scored.
+//! satisfy the conditions of the space before they are scored. Where evaluations find points infeasible, the expected
+//! improvement is multiplied by the probability of being feasible (Gardner et al., "Bayesian optimization with
+//! inequality constraints", 2014).
 //!
 //! What is saved are the points, the hyperparameters and which points the model has. The factor of its
 //! matrix is computed again, and equals the one that grew row by row to the bit.
 
 mod acquisition;
 mod descent;
+mod feasibility;
 mod features;
 mod improvement;
 mod kernel;
@@ -35,7 +39,7 @@ use super::ledger::Ledger;
 use super::quasi_random::HaltonSequence;
 use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
 use crate::error::Result;
-use crate::outcome::{Outcome, Rank};
+use crate::outcome::{Measured, Outcome, Rank};
 use crate::random::Random;
 use crate::sample::Sample;
 use crate::space::Space;
@@ -101,6 +105,16 @@ pub(crate) struct GpSearch {
 struct Told {
     sample: Sample,
     region: u64,
+    /// The objective, and the constraints, at most 0 where they are met: where they were measured.
+    measured: Option<Measured>,
+}
+
+impl Told {
+    /// The objective, at an infeasible point as well.
+    fn objective(&self) -> Option<f64> {
+        let measured = || self.measured.as_ref()?.value.filter(|value| value.is_finite());
+        self.sample.rank.value().or_else(measured)
+    }
 }
 
 /// The result of a fit.
@@ -112,6 +126,8 @@ struct Fit {
     members: Vec<u32>,
     /// The number of members that the fit chose.
     chosen: usize,
+    /// The model of feasibility, if there are feasible and infeasible points.
+    feasibility: Option<Kernel>,
 }
 
 /// A pending candidate.
@@ -171,23 +187,31 @@ impl GpSearch {
         features.decode(&x, point);
     }
 
-    /// The values of all samples: infeasible and failed ones are as bad as the worst. If none is feasible,
-    /// their violations are the values.
-    fn values(&self) -> Vec<f64> {
-        let ranks = || self.samples.iter().map(|told| told.sample.rank);
-        let worst = |of: fn(Rank) -> Option<f64>| ranks().filter_map(of).reduce(f64::max);
-        let by_rank: fn(Rank) -> Option<f64> =
-            if worst(Rank::value).is_some() { Rank::value } else { Rank::violation };
-        let worst = worst(by_rank).unwrap_or(0.0);
-        ranks().map(|rank| by_rank(rank).unwrap_or(worst)).collect()
+    /// Whether there are feasible points, and whether there are others.
+    fn kinds(&self) -> [bool; 2] {
+        let is_feasible = |told: &Told| told.sample.rank.value().is_some();
+        [self.samples.iter().any(is_feasible), !self.samples.iter().all(is_feasible)]
+    }
+
+    /// The values of the samples: their objective, if it is known. If none is feasible, their violations are the
+    /// values, and failed ones are as bad as the worst.
+    fn values(&self) -> Vec<Option<f64>> {
+        if self.kinds()[0] {
+            return self.samples.iter().map(Told::objective).collect();
+        }
+        let violations = || self.samples.iter().map(|told| told.sample.rank.violation());
+        let worst = violations().flatten().reduce(f64::max).unwrap_or(0.0);
+        violations().map(|violation| Some(violation.unwrap_or(worst))).collect()
     }
 
     /// Fits the hyperparameters, if enough was told since they were.
     fn refit(&mut self) {
+        let has_feasibility = self.kinds() == [true, true];
         let is_due = self.fit.as_ref().is_none_or(|fit| {
             let new = fit.members.len() - fit.chosen;
             let interval = (fit.chosen as f64 * REFIT_SHARE) as usize;
-            fit.chosen == 0 || (new > 0 && new >= interval)
+            let is_other = has_feasibility != fit.feasibility.is_some();
+            fit.chosen == 0 || (new > 0 && new >= interval) || is_other
         });
         if !is_due {
             return;
@@ -196,18 +220,34 @@ impl GpSearch {
         let members = self.choose_members();
         let features = &self.derived.features;
         let (n, numeric) = (features.len(), features.numeric());
-        let values = self.values();
-        let count = members.len().min(MAX_FITTED);
-        let mut rows = vec![0.0; count * n];
-        for (row, &member) in rows.chunks_exact_mut(n).zip(&members) {
-            features.encode(&self.samples[member as usize].sample.point, row);
-        }
-        let chosen: Vec<f64> = members.iter().map(|&member| values[member as usize]).collect();
-        let (mut kernel, knee, is_first) = match self.fit.take() {
-            Some(fit) => (fit.kernel, fit.warp.knee(), false),
-            None => (Kernel::new(n, self.settings.noisy), FIRST_KNEE, true),
+        let encoded = |members: &[u32]| -> Vec<f64> {
+            let mut rows = vec![0.0; members.len() * n];
+            for (row, &member) in rows.chunks_exact_mut(n).zip(members) {
+                features.encode(&self.samples[member as usize].sample.point, row);
+            }
+            rows
         };
-        let mut warp = Warp::new(&mut chosen.clone(), knee);
+        let values = self.values();
+        let (valued, chosen): (Vec<u32>, Vec<f64>) =
+            members.iter().filter_map(|&i| Some((i, values[i as usize]?))).unzip();
+        let count = chosen.len().min(MAX_FITTED);
+        let rows = encoded(&valued[..count]);
+        let low = self.samples.iter().filter_map(|told| told.sample.rank.value()).reduce(f64::min);
+        let (mut kernel, knee, feasibility, is_first) = match self.fit.take() {
+            Some(fit) => (fit.kernel, fit.warp.knee(), fit.feasibility, false),
+            None => (Kernel::new(n, self.settings.noisy), FIRST_KNEE, None, true),
+        };
+        let feasibility = has_feasibility.then(|| {
+            let is_first = feasibility.is_none();
+            let mut kernel = feasibility.unwrap_or_else(|| Kernel::new(n, self.settings.noisy));
+            let margins = feasibility::margins(&self.samples);
+            let fitted = &members[..members.len().min(MAX_FITTED)];
+            let margins: Vec<f64> = fitted.iter().map(|&i| margins[i as usize]).collect();
+            let evaluations = if is_first { FIRST_FIT_EVALUATIONS } else { FIT_EVALUATIONS };
+            kernel.fit(&encoded(fitted), &margins, numeric, evaluations);
+            kernel
+        });
+        let mut warp = Warp::new(&mut chosen.clone(), low, knee);
         let values = &chosen[..count];
         let warped = |warp: &Warp| -> Vec<f64> { values.iter().map(|x| warp.apply(*x)).collect() };
         if is_first {
@@ -215,7 +255,7 @@ impl GpSearch {
         }
         choose_knee(&mut warp, &kernel, &rows, values, n, numeric);
         kernel.fit(&rows, &warped(&warp), numeric, FIT_EVALUATIONS);
-        self.fit = Some(Fit { kernel, warp, chosen: members.len(), members });
+        self.fit = Some(Fit { kernel, warp, chosen: members.len(), members, feasibility });
     }
 
     /// The samples for the model: all, or the best and those nearest to the best of the region. The most
@@ -267,13 +307,13 @@ impl GpSearch {
             let model = model
                 .get_or_insert_with(|| Model::new(fit.kernel.covariance(features.numeric()), n));
             model.remove_pending();
-            for &member in &fit.members[model.told()..] {
+            let valued = fit.members.iter().filter_map(|&i| Some((i, values[i as usize]?)));
+            for (member, _) in valued.clone().skip(model.told()) {
                 features.encode(&samples[member as usize].sample.point, &mut row);
                 model.add_told(&row);
             }
             if model.factorize().is_ok() {
-                let warped = fit.members.iter().map(|&i| fit.warp.apply(values[i as usize]));
-                model.set_values(warped.collect());
+                model.set_values(valued.map(|(_, value)| fit.warp.apply(value)).collect());
                 return Some(());
             }
             if !fit.kernel.raise_noise() {
@@ -283,9 +323,40 @@ impl GpSearch {
         }
     }
 
+    /// The model of the margins of feasibility; `None` if all points are feasible, or none.
+    fn feasibility_model(&self) -> Option<Model> {
+        let fit = self.fit.as_ref()?;
+        let mut kernel = fit.feasibility.clone()?;
+        let Derived { features, .. } = &self.derived;
+        let margins = feasibility::margins(&self.samples);
+        let mut row = vec![0.0; features.len()];
+        loop {
+            let mut model = Model::new(kernel.covariance(features.numeric()), features.len());
+            for &member in &fit.members {
+                features.encode(&self.samples[member as usize].sample.point, &mut row);
+                model.add_told(&row);
+            }
+            if model.factorize().is_ok() {
+                model.set_values(fit.members.iter().map(|&i| margins[i as usize]).collect());
+                return Some(model);
+            }
+            if !kernel.raise_noise() {
+                return None;
+            }
+        }
+    }
+
+    /// The samples of the rows of the model of the objective.
+    fn rows(&self) -> Vec<u32> {
+        let (values, fit) = (self.values(), self.fit.as_ref());
+        let members = fit.into_iter().flat_map(|fit| fit.members.iter().copied());
+        members.filter(|&member| values[member as usize].is_some()).collect()
+    }
+
     /// The features of the point to evaluate next, by the model, and its mean at the center of the region.
     fn propose_by_model(&mut self, tools: &mut Tools<'_, PendingPoint>) -> Option<(Vec<f64>, f64)> {
         self.update_model()?;
+        let (mut feasibility, members) = (self.feasibility_model(), self.rows());
         let GpSearch { samples, region, fit, derived, .. } = self;
         let Derived { features, model, .. } = derived;
         let (fit, model) = (fit.as_ref()?, model.as_mut()?);
@@ -293,11 +364,18 @@ impl GpSearch {
         let interval =
             if tools.space.can_repeat() { DISCRETE_GLOBAL_INTERVAL } else { GLOBAL_INTERVAL };
         let is_global = tools.ledger.next_id() % interval == interval - 1;
-        let is_here =
-            |&at: &usize| is_global || samples[fit.members[at] as usize].region == region.number;
-        let center = (0..model.told())
-            .filter(is_here)
-            .min_by(|&a, &b| model.fitted(a).total_cmp(&model.fitted(b)))?;
+        let sample = |at: usize| &samples[members[at] as usize];
+        let is_allowed =
+            |&at: &usize| feasibility.is_none() || sample(at).sample.rank.value().is_some();
+        let by_mean = |&a: &usize, &b: &usize| model.fitted(a).total_cmp(&model.fitted(b));
+        let allowed = || (0..model.told()).filter(is_allowed);
+        let is_here = |&at: &usize| sample(at).region == region.number;
+        if !is_global && !samples.iter().any(|told| told.region == region.number) {
+            return None;
+        }
+        // A new region may have no feasible point yet.
+        let is_global = is_global || !allowed().any(|at| is_here(&at));
+        let center = allowed().filter(|at| is_global || is_here(at)).min_by(by_mean)?;
         let best = model.fitted(center);
         let center = model.row(center).to_vec();
         let sides = if is_global { vec![4.0; n] } else { region.sides(fit.kernel.log_scales()) };
@@ -318,6 +396,9 @@ impl GpSearch {
             features.encode(&pending.point, row);
         }
         model.set_pending(rows.chunks_exact(n));
+        if let Some(feasibility) = &mut feasibility {
+            feasibility.set_pending(rows.chunks_exact(n));
+        }
 
         let (space, ledger) = (tools.space, &*tools.ledger);
         let mut point = vec![0.0; n];
@@ -337,7 +418,9 @@ impl GpSearch {
             false => 0.0,
         };
         let target = best - margin;
-        let mut acquisition = Acquisition { model, features, best: target, is_new, buffers };
+        let feasibility = feasibility.as_ref();
+        let mut acquisition =
+            Acquisition { model, feasibility, features, best: target, is_new, buffers };
         Some((acquisition.search(&area, effort, tools.random)?, fit.warp.invert(best)))
     }
 
@@ -468,11 +551,11 @@ impl Search for GpSearch {
             Some(asked) => (asked.mark.region, asked.mark.limit),
             None => (self.region.number, None),
         };
-        let value = sample.rank.value();
-        self.push(Told { sample, region });
+        let rank = sample.rank;
+        self.push(Told { sample, region, measured: tools.measured.cloned() });
         if is_asked && region == self.region.number && self.samples.len() > self.settings.design {
             let (dimension, pending) = (tools.space.dimension(), tools.ledger.pending());
-            if self.region.learn(value, limit, dimension, pending) {
+            if self.region.learn(rank, limit, dimension, pending) {
                 self.region = TrustRegion::new(region + 1, tools.space.can_repeat());
             }
         }
@@ -488,15 +571,18 @@ impl Search for GpSearch {
         let is_fit_sound = |fit: &Fit| {
             fit.kernel.is_sound(space.dimension())
                 && fit.warp.is_sound()
+                && fit.feasibility.as_ref().is_none_or(|x| x.is_sound(space.dimension()))
                 && fit.chosen <= fit.members.len()
                 && fit.members.len() <= samples.len()
                 && fit.members.iter().all(|&member| (member as usize) < samples.len())
         };
         Ok(region.is_sound()
             && samples.len() < 2 * MAX_SAMPLES
-            && samples
-                .iter()
-                .all(|told| told.sample.is_sound(space) && told.region <= region.number)
+            && samples.iter().all(|told| {
+                told.sample.is_sound(space)
+                    && told.region <= region.number
+                    && told.measured.as_ref().is_none_or(Measured::is_sound)
+            })
             && ledger.marks().all(|pending| {
                 pending.region <= region.number && pending.limit.is_none_or(f64::is_finite)
             })
@@ -516,10 +602,10 @@ impl Search for GpSearch {
         let mut told = self.samples.iter_mut().filter(|told| *told.sample.point == *point);
         if !self.settings.noisy {
             told.for_each(|told| told.sample.rank = mean);
-        } else if let Some(Told { sample, region }) = told.next() {
+        } else if let Some(Told { sample, region, .. }) = told.next() {
             let sample = Sample { rank: latest, ..sample.clone() };
             let region = *region;
-            self.push(Told { sample, region });
+            self.push(Told { sample, region, measured: None });
         }
     }
 
@@ -529,9 +615,10 @@ impl Search for GpSearch {
             return None;
         }
         self.update_model()?;
-        let GpSearch { samples, fit, derived: Derived { model, .. }, .. } = self;
-        let (fit, model) = (fit.as_ref()?, model.as_ref()?);
-        let sample = |at: usize| &samples[fit.members[at] as usize].sample;
+        let members = self.rows();
+        let GpSearch { samples, derived: Derived { model, .. }, .. } = self;
+        let model = model.as_ref()?;
+        let sample = |at: usize| &samples[members[at] as usize].sample;
         let favourite = (0..model.told())
             .filter(|&at| sample(at).rank.value().is_some())
             .min_by(|&a, &b| model.fitted(a).total_cmp(&model.fitted(b)))?;

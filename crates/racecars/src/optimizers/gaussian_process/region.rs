@@ -2,6 +2,7 @@
 //! shrinks on failure, and begins elsewhere when it has become too small.
 
 use crate::optimizers::saved::ID_HEADROOM;
+use crate::outcome::Rank;
 use serde::{Deserialize, Serialize};
 
 /// The side length at which a region has converged.
@@ -29,8 +30,8 @@ pub(super) struct TrustRegion {
     pub(super) length: f64,
     successes: u32,
     failures: f64,
-    /// The best value told in this region.
-    best: Option<f64>,
+    /// The best outcome told in this region.
+    best: Option<Rank>,
 }
 
 impl TrustRegion {
@@ -39,30 +40,35 @@ impl TrustRegion {
         TrustRegion { number, length, successes: 0, failures: 0.0, best: None }
     }
 
-    /// Learns the value of a point of this region; `None` if it is infeasible or failed. It is a success if
-    /// it is less than `limit`, or without one than the best so far. With several pending candidates each
+    /// Learns the outcome of a point of this region. It is a success if it is less than `limit`, or without one
+    /// better than the best so far. With several pending candidates each
     /// of them counts for less, since they did not know of each other. Returns whether the region has
     /// converged.
     pub(super) fn learn(
         &mut self,
-        value: Option<f64>,
+        rank: Rank,
         limit: Option<f64>,
         dimension: usize,
         pending: usize,
     ) -> bool {
         let tolerance = (FAILURES_PER_COORDINATE * dimension as f64).max(MIN_FAILURES);
-        let is_better = match (value, limit.or(self.best)) {
-            (Some(value), Some(best)) => value < best,
-            (Some(_), None) => true,
-            (None, _) => false,
+        let is_better = match (limit, self.best) {
+            (Some(limit), _) => rank.value().is_some_and(|value| value < limit),
+            (None, Some(best)) => rank.beats(best),
+            (None, None) => !rank.is_failure(),
         };
         if is_better {
-            self.best = value;
+            self.best = Some(rank);
             self.successes += 1;
             self.failures = 0.0;
         } else {
             self.successes = 0;
-            self.failures += 1.0 / (1.0 + pending as f64);
+            // What is infeasible beside a feasible point is learned by the model of feasibility; the region may be
+            // right.
+            let has_feasible = self.best.is_some_and(|best| best.value().is_some());
+            if rank.value().is_some() || !has_feasible {
+                self.failures += 1.0 / (1.0 + pending as f64);
+            }
         }
         if self.successes >= SUCCESSES {
             self.length = (2.0 * self.length).min(MAX_LENGTH);
@@ -90,6 +96,6 @@ impl TrustRegion {
             && (MIN_LENGTH..=MAX_LENGTH).contains(&self.length)
             && self.successes < SUCCESSES
             && (0.0..1e6).contains(&self.failures)
-            && self.best.is_none_or(f64::is_finite)
+            && self.best.is_none_or(Rank::is_sound)
     }
 }

@@ -207,3 +207,34 @@ fn extreme_values_leave_a_valid_state() {
     }
     assert!(load(&run.save()).is_ok());
 }
+
+/// The mean over some seeds of the best feasible value in a small discrete space with a constraint, by the Gaussian
+/// process and by random search.
+fn constrained(outcome: fn(f64, f64) -> Outcome) -> [f64; 2] {
+    let space = Space::builder().integers("i", 5, 0, 9).categorical("c", ["a", "b", "c"]);
+    let space = space.build().unwrap();
+    [Algorithm::gp(), Algorithm::random()].map(|algorithm| {
+        let bests = (0..8).map(|seed| {
+            let mut run = algorithm.optimizer(&space, Some(50), seed).unwrap();
+            for step in 0..50 {
+                let candidate = run.ask().unwrap();
+                let p = candidate.point();
+                // More of everything is better, up to a limit of what it costs.
+                let gain: f64 = (0..5).map(|i| (3 + i) as f64 * p[i]).sum::<f64>() + p[5];
+                let cost: f64 = (0..5).map(|i| ((7 * i) % 5 + 1) as f64 * p[i] * p[i]).sum();
+                run.tell(candidate, outcome(-gain, cost - 300.0)).unwrap();
+                if step % 20 == 19 {
+                    run = load(&run.save()).unwrap();
+                }
+            }
+            run.best().and_then(|best| best.rank.value()).unwrap_or(0.0)
+        });
+        bests.sum::<f64>() / 8.0
+    })
+}
+
+#[test]
+fn infeasible_points_are_learned_from() {
+    let [measured, random] = constrained(|value, over| Outcome::measured(value, [over]));
+    assert!(measured < 1.1 * random, "{measured} {random}");
+}

@@ -27,10 +27,11 @@ pub(super) struct Warp {
 }
 
 impl Warp {
-    /// The transformation for these values, which are finite. Sorts them.
-    pub(super) fn new(values: &mut [f64], knee: u8) -> Self {
+    /// The transformation for these values, which are finite. Sorts them. `best` is the best value of a feasible
+    /// point, if not the least of all.
+    pub(super) fn new(values: &mut [f64], best: Option<f64>, knee: u8) -> Self {
         values.sort_unstable_by(f64::total_cmp);
-        let low = values.first().copied().unwrap_or(0.0);
+        let low = best.or(values.first().copied()).unwrap_or(0.0);
         // Halving first keeps differences of the largest numbers from overflowing.
         let half_to = |x: Option<&f64>| x.map_or(0.0, |x| 0.5 * x - 0.5 * low);
         let median = half_to(values.get(values.len() / 2));
@@ -113,7 +114,7 @@ mod tests {
     fn values_are_transformed_in_order_and_to_deviation_1() {
         for knee in 0..KNEES.len() as u8 {
             let mut values: Vec<f64> = (0..50).map(|i| (0.4 * f64::from(i)).exp() - 7.0).collect();
-            let warp = Warp::new(&mut values, knee);
+            let warp = Warp::new(&mut values, None, knee);
             assert!(warp.is_sound());
             let warped: Vec<f64> = values.iter().map(|x| warp.apply(*x)).collect();
             assert!(warped.is_sorted_by(|a, b| a < b));
@@ -142,7 +143,7 @@ mod tests {
             vec![-1e308, -1e308, -1e308, 5.0],
         ] {
             for knee in 0..KNEES.len() as u8 {
-                let warp = Warp::new(&mut values.clone(), knee);
+                let warp = Warp::new(&mut values.clone(), None, knee);
                 assert!(warp.is_sound(), "{warp:?}");
                 for value in [f64::MIN, -1.0, 0.0, 5e-324, f64::MAX] {
                     assert!(warp.apply(value).is_finite() && warp.log_slope(value).is_finite());

@@ -139,7 +139,7 @@ impl LineSearch {
             && self.length > 0.0
             && self.length.is_finite()
             && self.asked < LOST_AFTER
-            && self.told < 1 << 32
+            && self.told < 1 << 31
             && self.best.is_none_or(|(length, value)| length.is_finite() && value.is_finite())
     }
 }

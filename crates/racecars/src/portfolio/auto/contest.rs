@@ -66,6 +66,8 @@ const NOISY_MODEL_MAX_BUDGET: u64 = 300;
 /// In a space with discrete coordinates, the Gaussian process is better than RACE-CARS with this budget or
 /// less, and without a budget up to this many evaluations.
 pub(super) const DISCRETE_MODEL_MAX_BUDGET: u64 = 300;
+/// The same where there are orders or selections, against local search.
+const MOVES_MODEL_MAX_BUDGET: u64 = 100;
 
 /// In a mixed space, the percentages of the budget after which RACE-CARS and CMA-ES end. The rest is for the real
 /// coordinates. The second numbers are for spaces in which at least three quarters of the coordinates are real.
@@ -151,7 +153,10 @@ impl Contest {
     /// The legs in a space with discrete coordinates, by the role that gets large budgets.
     pub(super) fn discrete(self, large: Role, has_budget: bool) -> Vec<Leg> {
         let Contest { horizon, n, .. } = self;
-        let model = DISCRETE_MODEL_MAX_BUDGET;
+        let model = match large {
+            Role::LocalSearch => MOVES_MODEL_MAX_BUDGET,
+            _ => DISCRETE_MODEL_MAX_BUDGET,
+        };
         match has_budget {
             _ if n as usize > MAX_DIMENSION => vec![Leg::new(large, horizon)],
             true if horizon <= model => vec![Leg::new(Role::GaussianProcess, horizon)],

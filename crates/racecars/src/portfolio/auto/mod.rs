@@ -244,11 +244,11 @@ impl AutoRule {
         let model = contest.model_reason(is_discrete, is_noisy, space.cardinality());
         let (mut legs, reason) = if self.is_constrained {
             (contest.constrained(), "evaluations measure constraints".to_string())
-        } else if space.has_orders_or_selections() {
-            let reason = format!("there are orders or selections{}", plan::noise(is_noisy));
-            (vec![Leg::new(Role::LocalSearch, horizon)], reason)
         } else if let Some(reason) = model {
             (vec![Leg::new(Role::GaussianProcess, horizon)], reason.to_string())
+        } else if space.has_orders_or_selections() {
+            let reason = format!("there are orders or selections{}", plan::noise(is_noisy));
+            (contest.discrete(Role::LocalSearch, self.budget.is_some()), reason)
         } else if is_discrete {
             let has_choices = contest::is_of_choices(space) && !space.has_rules();
             let role = match has_choices && !is_noisy {
