@@ -5,9 +5,10 @@ usage: python -m peers.lm.speed THROUGHPUT MODEL.gguf [--tokens 5] [--rounds 3] 
 THROUGHPUT is the example of racecars-lm. All use the same file, texts, prompt and cores, and single
 precision. PyTorch gets the texts as one padded batch, and computes the logits of the last position
 only; if the prompt follows the text, it also gets the cached keys and values of the texts, as ours
-does. llama.cpp gets whole texts after as many words as the prompt has tokens, since its server does
-not accept embeddings, with the weights of the file (4 bits) and no cache between requests. Rounds
-alternate, and the best of each counts.
+does, and if the prompt is before the texts, it is measured both with and without computing the
+prompt's keys and values once for all texts, as ours does. llama.cpp gets whole texts after as many
+words as the prompt has tokens, since its server does not accept embeddings, with the weights of the
+file (4 bits) and no cache between requests. Rounds alternate, and the best of each counts.
 """
 
 import argparse
@@ -51,16 +52,21 @@ class Torch:
         self.prompt = float(table.weight.detach().std()) * torch.randn(tokens, hidden)
 
         def embed(text: str) -> torch.Tensor:
-            found: torch.Tensor = table(torch.tensor(tokenizer(text)["input_ids"]))
+            tokens = tokenizer(text, add_special_tokens=False)["input_ids"]
+            found: torch.Tensor = table(torch.tensor(tokens))
             return found
 
         after = embed(AFTER)
         texts = [embed(text) for text in TEXTS]
+        # With the tokens at the beginning of every sequence, if the model has any.
+        self.start = self.prompt
+        if begin := tokenizer("")["input_ids"]:
+            self.start = torch.cat([table(torch.tensor(begin)), self.prompt])
         # Padded on the left, so that the last position is the last token of every text.
         self.texts, self.texts_seen = pad(texts)
         self.ends = torch.cat([self.prompt, after]).repeat(len(TEXTS), 1, 1)
-        whole = [torch.cat([self.prompt, text, after]) for text in texts]
-        self.whole, self.whole_seen = pad(whole)
+        self.rest, self.rest_seen = pad([torch.cat([text, after]) for text in texts])
+        self.whole, self.whole_seen = pad([torch.cat([self.start, text, after]) for text in texts])
         cache = self.model(
             inputs_embeds=self.texts, attention_mask=self.texts_seen, use_cache=True
         ).past_key_values
@@ -72,6 +78,23 @@ class Torch:
             attention_mask=self.whole_seen,
             position_ids=places(self.whole_seen),
             use_cache=False,
+            logits_to_keep=1,
+        )
+
+    def prefix_once(self) -> None:
+        prompt = self.model.model(inputs_embeds=self.start[None], use_cache=True).past_key_values
+        cache = DynamicCache()
+        for i, layer in enumerate(prompt.layers):
+            keys, values = (x.repeat(len(TEXTS), 1, 1, 1) for x in (layer.keys, layer.values))
+            cache.update(keys, values, i)
+        length = self.rest.shape[1]
+        started = torch.ones(len(TEXTS), len(self.start), dtype=torch.long)
+        seen = torch.cat([started, self.rest_seen], 1)
+        self.model(
+            inputs_embeds=self.rest,
+            attention_mask=seen,
+            position_ids=places(seen)[:, -length:],
+            past_key_values=cache,
             logits_to_keep=1,
         )
 
@@ -156,6 +179,7 @@ def main() -> None:
                     "PyTorch": seconds_of(work, given.seconds),
                 }
                 if position == "prefix":
+                    found["PyTorch, prompt once"] = seconds_of(theirs.prefix_once, given.seconds)
                     found["llama.cpp"] = seconds_of(other.prefix, given.seconds)
                 for who, seconds in found.items():
                     key = (position, who)

@@ -11,18 +11,27 @@ use ureq::http::{Response, StatusCode};
 use ureq::{Agent, Body, RequestBuilder};
 
 /// A client of a service.
+#[derive(Debug)]
 pub struct Client {
+    http: Http,
+}
+
+/// Requests with retries, over HTTP or HTTPS.
+pub(crate) struct Http {
     agent: Agent,
     url: String,
     key: Option<String>,
 }
 
 /// Without the key.
-impl std::fmt::Debug for Client {
+impl std::fmt::Debug for Http {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").field("url", &self.url).finish_non_exhaustive()
+        f.debug_struct("Http").field("url", &self.url).finish_non_exhaustive()
     }
 }
+
+/// What an answer that is not a success means: the address, the status and the body.
+type Judge = fn(&str, StatusCode, &[u8]) -> Error;
 
 /// The maximum number of attempts if the service is busy or not reached.
 const MAX_ATTEMPTS: u32 = 6;
@@ -32,11 +41,16 @@ const MAX_ANSWER_BYTES: u64 = 256 << 20;
 impl Client {
     /// A client of the service at `url`, such as `http://127.0.0.1:8123`.
     pub fn new(url: &str, key: Option<String>) -> Result<Self> {
+        Ok(Client { http: Http::new(url, key)? })
+    }
+}
+
+impl Http {
+    /// Requests to `url`.
+    pub(crate) fn new(url: &str, key: Option<String>) -> Result<Self> {
         let url = url.trim_end_matches('/').to_string();
-        if !url.starts_with("http://") {
-            return Err(Error::input(format!(
-                "{url} does not begin with http://; use a proxy for TLS"
-            )));
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            return Err(Error::input(format!("{url} begins with neither http:// nor https://")));
         }
         let agent = Agent::config_builder()
             .http_status_as_error(false)
@@ -44,7 +58,12 @@ impl Client {
             .timeout_connect(Some(Duration::from_secs(10)))
             .build()
             .new_agent();
-        Ok(Client { agent, url, key })
+        Ok(Http { agent, url, key })
+    }
+
+    /// The address.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 
     fn with_key<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
@@ -59,6 +78,7 @@ impl Client {
     fn send(
         &self,
         path: &str,
+        judge: Judge,
         request: impl Fn(&str) -> Result<Response<Body>, ureq::Error>,
     ) -> Result<Response<Body>> {
         let url = format!("{}{path}", self.url);
@@ -66,7 +86,10 @@ impl Client {
         for attempt in 1.. {
             let failure = match request(&url) {
                 Ok(response) if response.status().is_success() => return Ok(response),
-                Ok(response) => refused(&url, response),
+                Ok(mut response) => {
+                    let body = response.body_mut().with_config().limit(1 << 16).read_to_vec();
+                    judge(&url, response.status(), &body.unwrap_or_default())
+                }
                 Err(error) => Error::network(format!("{url}: {error}")),
             };
             let may_pass = matches!(failure.kind(), ErrorKind::Busy | ErrorKind::Network);
@@ -86,43 +109,56 @@ impl Client {
         serde_json::from_slice(&body).map_err(|error| strange(format!("invalid answer: {error}")))
     }
 
-    fn post<T: DeserializeOwned>(&self, path: &str, kind: &str, body: &[u8]) -> Result<T> {
-        let response = self.send(path, |url| {
+    /// Posts a body, and reads the answer.
+    pub(crate) fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        kind: &str,
+        body: &[u8],
+        judge: Judge,
+    ) -> Result<T> {
+        let response = self.send(path, judge, |url| {
             self.with_key(self.agent.post(url)).header("Content-Type", kind).send(body)
         })?;
         self.read(path, response)
     }
 }
 
-/// The error of an answer that is not a success.
-fn refused(url: &str, mut response: Response<Body>) -> Error {
-    let status = response.status();
-    let body = response.body_mut().with_config().limit(1 << 16).read_to_vec().unwrap_or_default();
-    match serde_json::from_slice::<Refusal>(&body) {
+/// The error of an answer of our own service that is not a success.
+fn refused(url: &str, status: StatusCode, body: &[u8]) -> Error {
+    match serde_json::from_slice::<Refusal>(body) {
         Ok(Refusal { error }) => {
             Error::new(error.error_kind(), format!("the service at {url}: {}", error.message))
         }
-        Err(_) => {
-            let kind = match status {
-                StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => ErrorKind::Busy,
-                status if status.is_client_error() => ErrorKind::Input,
-                _ => ErrorKind::Network,
-            };
-            Error::new(kind, format!("{url} answered {status}"))
-        }
+        Err(_) => busy_or_input(url, status, b""),
     }
+}
+
+/// The error of an answer that is not a success, by its status.
+pub(crate) fn busy_or_input(url: &str, status: StatusCode, body: &[u8]) -> Error {
+    let kind = match status {
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => ErrorKind::Busy,
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ErrorKind::Unauthorized,
+        status if status.is_client_error() => ErrorKind::Input,
+        _ => ErrorKind::Network,
+    };
+    let said: String = String::from_utf8_lossy(body).trim().chars().take(300).collect();
+    let colon = if said.is_empty() { "" } else { ": " };
+    Error::new(kind, format!("{url} answered {status}{colon}{said}"))
 }
 
 impl BlackBox for Client {
     fn describe(&self) -> Result<Description> {
         let path = "/v1/model";
-        let response = self.send(path, |url| self.with_key(self.agent.get(url)).call())?;
-        self.read(path, response)
+        let response = self
+            .http
+            .send(path, refused, |url| self.http.with_key(self.http.agent.get(url)).call())?;
+        self.http.read(path, response)
     }
 
     fn upload(&self, upload: &Upload) -> Result<Uploaded> {
         let body = serde_json::to_vec(upload).map_err(Error::input)?;
-        self.post("/v1/batches", "application/json", &body)
+        self.http.post("/v1/batches", "application/json", &body, refused)
     }
 
     fn evaluate(
@@ -138,12 +174,13 @@ impl BlackBox for Client {
             wanted.loss.name(),
             wanted.logits
         );
-        let EvaluateResponse { results } = self.post(&path, "application/octet-stream", &body)?;
+        let EvaluateResponse { results } =
+            self.http.post(&path, "application/octet-stream", &body, refused)?;
         match results.len() == prompts.len() {
             true => Ok(results),
             false => Err(Error::network(format!(
                 "{}{path}: {} results for {} prompts",
-                self.url,
+                self.http.url,
                 results.len(),
                 prompts.len()
             ))),
@@ -152,6 +189,7 @@ impl BlackBox for Client {
 
     fn remove(&self, batch: &str) -> Result<()> {
         let path = format!("/v1/batches/{batch}");
-        self.send(&path, |url| self.with_key(self.agent.delete(url)).call()).map(|_| ())
+        let http = &self.http;
+        http.send(&path, refused, |url| http.with_key(http.agent.delete(url)).call()).map(|_| ())
     }
 }

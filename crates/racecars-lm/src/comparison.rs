@@ -1,5 +1,6 @@
-//! The paper's comparison on a task: several algorithms and seeds with the same number of calls, as four
-//! curves like the paper's, a table, and a section of the paper's page.
+//! The paper's comparison on a task: several algorithms and seeds with the same number of calls. The training
+//! loss by calls, which the paper's claim is about, and the kept prompts on texts that the search did not see:
+//! as four curves like the paper's, two tables, and a section of the paper's page.
 
 use crate::loss::Score;
 use crate::task::Position;
@@ -13,12 +14,27 @@ use std::collections::BTreeSet;
 /// The tunings of one algorithm on a task, one per seed.
 #[derive(Debug, Clone, Serialize)]
 pub struct AlgorithmTunings {
-    /// The algorithm's name.
+    /// The algorithm with its settings.
     pub algorithm: String,
     /// The tuning of each seed.
     pub tuned: Vec<Tuned>,
     /// The scores of the kept prompts on the test texts; empty if they were not evaluated.
     pub tested: Vec<Score>,
+    /// The same, with label shifts fitted on the training texts after the tuning.
+    pub tested_calibrated: Vec<Score>,
+}
+
+/// The scores without tuning on the test texts.
+#[derive(Debug, Clone, Serialize)]
+pub struct TestedBaselines {
+    /// The number of texts.
+    pub texts: usize,
+    /// Without a prompt.
+    pub without: Score,
+    /// Of the untuned prompt.
+    pub untuned: Score,
+    /// Of the untuned prompt with the label shifts of each seed.
+    pub calibrated: Vec<Score>,
 }
 
 /// The tunings of all algorithms on a task.
@@ -32,17 +48,26 @@ pub struct TuneComparison {
     pub settings: TuneSettings,
     /// The algorithms, ours first.
     pub entries: Vec<AlgorithmTunings>,
-    /// The scores of no prompt and of the untuned prompt on the test texts, if they were evaluated.
-    pub tested: Option<[Score; 2]>,
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// The scores without tuning on the test texts, if they were evaluated.
+    pub tested: Option<TestedBaselines>,
 }
 
 /// A quantity that a curve shows.
-type Quantity = fn(&PromptScores) -> f64;
+#[derive(Clone, Copy)]
+enum Quantity {
+    /// The lowest training loss so far.
+    BestTrainLoss,
+    /// A score of the best prompt on the training texts so far.
+    OfLook(fn(&PromptScores) -> f64),
+}
+
 const QUANTITIES: [(&str, Quantity); 4] = [
-    ("Training loss", |look| look.train.loss),
-    ("Training accuracy", |look| look.train.accuracy),
-    ("Development loss", |look| look.dev.loss),
-    ("Development accuracy", |look| look.dev.accuracy),
+    ("Training loss", Quantity::BestTrainLoss),
+    ("Training accuracy", Quantity::OfLook(|look| look.train.accuracy)),
+    ("Development loss", Quantity::OfLook(|look| look.dev.loss)),
+    ("Development accuracy", Quantity::OfLook(|look| look.dev.accuracy)),
 ];
 /// The approximate maximum number of points of a curve.
 const MAX_CURVE_POINTS: usize = 200;
@@ -55,7 +80,7 @@ impl TuneComparison {
     }
 
     fn chart(&self, title: &str, of: Quantity) -> Chart {
-        let curves: Vec<Curve> = self.entries.iter().map(|entry| curve(entry, of)).collect();
+        let curves: Vec<Curve> = self.entries.iter().map(|entry| self.curve(entry, of)).collect();
         let ends = || curves.iter().flat_map(|curve| &curve.samples);
         let low = ends().map(|sample| sample.low).fold(f64::INFINITY, f64::min);
         let high = ends().map(|sample| sample.high).fold(f64::NEG_INFINITY, f64::max);
@@ -69,72 +94,187 @@ impl TuneComparison {
         }
     }
 
-    /// The scores of the kept prompts as a Markdown table.
-    pub fn table(&self) -> String {
-        let mut lines = self.lines();
-        lines.insert(1, vec!["---".to_string(); lines[0].len()]);
-        let lines: String =
-            lines.iter().map(|cells| format!("| {} |\n", cells.join(" | "))).collect();
-        format!("{lines}\n{}\n", self.calls())
+    /// The curve of an algorithm: means over seeds, at every number of calls at which some seed changes.
+    fn curve(&self, entry: &AlgorithmTunings, of: Quantity) -> Curve {
+        let places: BTreeSet<u64> = match of {
+            Quantity::BestTrainLoss => {
+                let improved = entry.tuned.iter().flat_map(|tuned| &tuned.improvements);
+                improved.map(|(call, _)| *call).chain([self.budget]).collect()
+            }
+            Quantity::OfLook(_) => {
+                let looks = entry.tuned.iter().flat_map(|tuned| &tuned.looks);
+                looks.map(|look| look.calls).chain([0]).collect()
+            }
+        };
+        let step = places.len().div_ceil(MAX_CURVE_POINTS);
+        let mut places: Vec<u64> = places.into_iter().rev().step_by(step).collect();
+        places.reverse();
+        let at = |tuned: &Tuned, calls: u64| match of {
+            Quantity::BestTrainLoss => best_train_loss(tuned, calls),
+            Quantity::OfLook(of) => of(&self.scores_at(tuned, calls)),
+        };
+        let samples: Vec<CurvePoint> = places
+            .into_iter()
+            .filter_map(|calls| {
+                let values: Vec<f64> = entry.tuned.iter().map(|t| at(t, calls)).collect();
+                let SummaryStatistics { mean, std, .. } = SummaryStatistics::of(&values)?;
+                let (low, high) = (mean - std, mean + std);
+                Some(CurvePoint { x: calls as f64, middle: mean, low, high })
+            })
+            .collect();
+        let last = samples.last().map_or(String::new(), |last| number(last.middle));
+        let label = format!("{} {last}", short_name(&entry.algorithm));
+        Curve { label, style: style(&entry.algorithm), samples }
     }
 
-    /// The rows of the table, the heading first.
-    fn lines(&self) -> Vec<Vec<String>> {
-        let heading = ["prompt", "seeds", "train loss", "accuracy", "dev loss", "dev accuracy"];
-        let mut lines = vec![heading.map(String::from).to_vec()];
-        // The untuned prompt is the same for all algorithms.
-        let first = self.entries.first().map_or(&[][..], |entry| &entry.tuned);
-        let [without, untuned] =
-            [|t: &Tuned| t.without, |t: &Tuned| t.untuned].map(|of| first.iter().map(of).collect());
-        let tests = self.tested.map_or([None, None], |tests| tests.map(Some));
-        lines.push(row("none", without, tests[0].as_slice()));
-        lines.push(row("untuned", untuned, tests[1].as_slice()));
-        for AlgorithmTunings { algorithm, tuned, tested } in &self.entries {
-            lines.push(row(algorithm, tuned.iter().map(|t| t.kept).collect(), tested));
+    /// The last scores at or before this number of calls; before the first, those that the search starts with.
+    fn scores_at(&self, tuned: &Tuned, calls: u64) -> PromptScores {
+        *tuned.looks.iter().rfind(|look| look.calls <= calls).unwrap_or(
+            match self.settings.calibrate {
+                true => &tuned.baselines.calibrated,
+                false => &tuned.baselines.untuned,
+            },
+        )
+    }
+
+    /// Both tables in Markdown.
+    pub fn table(&self) -> String {
+        let markdown = |mut lines: Vec<Vec<String>>| -> String {
+            lines.insert(1, vec!["---".to_string(); lines[0].len()]);
+            lines.iter().map(|cells| format!("| {} |\n", cells.join(" | "))).collect()
+        };
+        format!(
+            "Lowest training loss{} after a number of calls:\n\n{}\nThe kept prompts, {}:\n\n{}\n{}\n",
+            if self.settings.calibrate { ", calibrated," } else { "" },
+            markdown(self.training_lines()),
+            self.tested_texts(),
+            markdown(self.kept_lines()),
+            self.calls()
+        )
+    }
+
+    fn tested_texts(&self) -> String {
+        match &self.tested {
+            Some(tested) => format!("with {} test texts", tested.texts),
+            None => "without test texts".to_string(),
         }
-        if self.tested.is_some() {
+    }
+
+    /// The lowest training loss by calls, the heading first.
+    fn training_lines(&self) -> Vec<Vec<String>> {
+        let places: BTreeSet<u64> =
+            [8, 4, 2, 1].map(|share| (self.budget / share).max(1)).into_iter().collect();
+        let heading = ["algorithm".to_string(), "seeds".to_string()].into_iter();
+        let mut lines: Vec<Vec<String>> =
+            vec![heading.chain(places.iter().map(|calls| format!("{calls} calls"))).collect()];
+        for AlgorithmTunings { algorithm, tuned, .. } in &self.entries {
+            let losses = places.iter().map(|calls| {
+                plain(&tuned.iter().map(|tuned| best_train_loss(tuned, *calls)).collect::<Vec<_>>())
+            });
+            let start = [algorithm.clone(), tuned.len().to_string()];
+            lines.push(start.into_iter().chain(losses).collect());
+        }
+        lines
+    }
+
+    /// The scores of the kept prompts and of the baselines, the heading first.
+    fn kept_lines(&self) -> Vec<Vec<String>> {
+        let heading = ["prompt", "train loss", "dev loss", "dev accuracy"];
+        let mut lines = vec![heading.map(String::from).to_vec()];
+        let is_after = self.tested.is_some() && !self.settings.calibrate;
+        let mut add = |name: &str, scores: Vec<PromptScores>, tests: &[Score], after: &[Score]| {
+            let of = |of: fn(&PromptScores) -> f64| scores.iter().map(of).collect::<Vec<_>>();
+            let mut cells = vec![
+                name.to_string(),
+                plain(&of(|look| look.train.loss)),
+                plain(&of(|look| look.dev.loss)),
+                percent(&of(|look| look.dev.accuracy)),
+            ];
+            let accuracies =
+                |tests: &[Score]| tests.iter().map(|score| score.accuracy).collect::<Vec<_>>();
+            if self.tested.is_some() {
+                cells.push(percent(&accuracies(tests)));
+            }
+            if is_after {
+                cells.push(percent(&accuracies(after)));
+            }
+            lines.push(cells);
+        };
+        // The baselines are the same for all algorithms.
+        let first = self.entries.first().map_or(&[][..], |entry| &entry.tuned);
+        let of = |of: fn(&Tuned) -> PromptScores| first.iter().map(of).collect::<Vec<_>>();
+        let tested = self.tested.as_ref();
+        let without = tested.map(|tested| tested.without);
+        let untuned = tested.map(|tested| tested.untuned);
+        let calibrated = tested.map_or(&[][..], |tested| &tested.calibrated);
+        add("none", of(|tuned| tuned.baselines.without), without.as_slice(), &[]);
+        add("untuned", of(|tuned| tuned.baselines.untuned), untuned.as_slice(), calibrated);
+        let shifted = of(|tuned| tuned.baselines.calibrated);
+        add("untuned, calibrated", shifted, calibrated, calibrated);
+        for AlgorithmTunings { algorithm, tuned, tested, tested_calibrated } in &self.entries {
+            let kept = tuned.iter().map(|tuned| tuned.kept).collect();
+            add(algorithm, kept, tested, tested_calibrated);
+        }
+        if tested.is_some() {
             lines[0].push("test accuracy".to_string());
+        }
+        if is_after {
+            lines[0].push("calibrated afterwards".to_string());
         }
         lines
     }
 
     fn calls(&self) -> String {
         let all = || self.entries.iter().flat_map(|entry| &entry.tuned);
-        let calls: u64 = all().map(|tuned| tuned.calls).sum();
-        let failures: u64 = all().map(|tuned| tuned.failures).sum();
-        format!("{calls} calls in all, {failures} failed.")
+        let sum = |of: fn(&Tuned) -> u64| all().map(of).sum::<u64>();
+        format!(
+            "{} calls in all, {} failed; {} other evaluations.",
+            sum(|tuned| tuned.calls),
+            sum(|tuned| tuned.failures),
+            sum(|tuned| tuned.other_evaluations)
+        )
     }
 
-    /// A section of the paper's page: HTML, with table and figure.
+    /// A section of the paper's page: HTML, with tables and figure.
     pub fn section(&self) -> String {
         let cells = |cells: &[String], tag: &str| -> String {
             cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect()
         };
-        let lines = self.lines();
-        let head = cells(&lines[0], "th");
-        let rows: String =
-            lines[1..].iter().map(|line| format!("<tr>{}</tr>\n", cells(line, "td"))).collect();
+        let table = |lines: Vec<Vec<String>>| {
+            let rows: String =
+                lines[1..].iter().map(|line| format!("<tr>{}</tr>\n", cells(line, "td"))).collect();
+            format!(
+                "<table><thead><tr>{}</tr></thead>\n<tbody>\n{rows}</tbody></table>\n",
+                cells(&lines[0], "th")
+            )
+        };
         format!(
             "<h2 id=\"lm-{0}\">Prompts for a language model: {0}</h2>\n\
              <p><b>The paper says.</b> With RoBERTa on SST-2, Yelp, AG's News and RTE, 500 coordinates, 50 \
              prompt tokens, 8000 calls and 5 seeds, RACE-CARS consistently accelerates SRACOS; CMA-ES is \
              better on all but SST-2, with signs of overfitting, and RACE-CARS comparable.</p>\n\
              <p><b>We got.</b> {1}</p>\n<figure id=\"figure-lm-{0}\">\n{2}</figure>\n\
-             <table><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table>\n\
-             <p>Mean ± standard deviation over seeds. The prompts in the table are those that were kept: \
-             of the ones in the figure the one with the lowest loss on the development texts, which have \
-             so chosen it; only test texts have not. {3}</p>\n",
+             <p>The lowest training loss after a number of calls, which the paper's claim is about:</p>\n\
+             {3}<p>The kept prompts, {4}:</p>\n{5}\
+             <p>Mean ± standard deviation over seeds. A prompt is kept if it has the lowest loss on the \
+             development texts of those in the figure; so these texts have chosen it, and only test texts \
+             have not. Calibrated: with one number per label word, fitted on the training texts and added to \
+             its logit. {6}</p>\n",
             escape(&self.task),
             self.about(),
             self.figure().to_inline(),
+            table(self.training_lines()),
+            self.tested_texts(),
+            table(self.kept_lines()),
             self.calls(),
         )
     }
 
     /// Model and settings, as HTML.
     fn about(&self) -> String {
-        let TuneSettings { shots, dim, bound, prompt_tokens, position, base, gamma, rho, .. } =
-            &self.settings;
+        let TuneSettings {
+            shots, dim, bound, prompt_tokens, position, base, loss, calibrate, ..
+        } = &self.settings;
         let first = self.entries.first();
         let model = first.and_then(|entry| entry.tuned.first()).map_or("", |tuned| &tuned.model);
         let place = match position {
@@ -145,89 +285,74 @@ impl TuneComparison {
             true => "zero".to_string(),
             false => format!("the embedding of <code>{}</code>", escape(&format!("{base:?}"))),
         };
-        let own = match (gamma, rho) {
-            (None, None) => String::new(),
-            (gamma, rho) => {
-                let given = [("gamma", gamma), ("rho", rho)].into_iter();
-                let given = given.filter_map(|(name, x)| Some(format!("{name} = {}", (*x)?)));
-                format!("; RACE-CARS with {}", given.collect::<Vec<_>>().join(", "))
-            }
-        };
+        let seeds: Vec<String> = self.seeds.iter().map(ToString::to_string).collect();
         format!(
             "{}: {shots} texts of each label, {dim} coordinates within ±{bound}, {prompt_tokens} prompt \
-             tokens {place} the text, p0 {start}, {} calls, {} seeds{own}.",
+             tokens {place} the text, p0 {start}, {}{}, {} calls, seeds {}.",
             escape(model),
+            loss.name(),
+            if *calibrate { " calibrated" } else { "" },
             self.budget,
-            first.map_or(0, |entry| entry.tuned.len())
+            seeds.join(", ")
         )
     }
 }
 
-/// The curve of an algorithm: means over seeds, at every number of calls at which some seed was evaluated.
-fn curve(entry: &AlgorithmTunings, of: Quantity) -> Curve {
-    let looks = entry.tuned.iter().flat_map(|tuned| &tuned.looks).map(|look| look.calls);
-    let places: BTreeSet<u64> = looks.chain([0]).collect();
-    let step = places.len().div_ceil(MAX_CURVE_POINTS);
-    let mut places: Vec<u64> = places.into_iter().rev().step_by(step).collect();
-    places.reverse();
-    let samples: Vec<CurvePoint> = places
-        .into_iter()
-        .filter_map(|calls| {
-            let values: Vec<f64> = entry.tuned.iter().map(|t| of(&scores_at(t, calls))).collect();
-            let SummaryStatistics { mean, std, .. } = SummaryStatistics::of(&values)?;
-            Some(CurvePoint { x: calls as f64, middle: mean, low: mean - std, high: mean + std })
-        })
-        .collect();
-    let last = samples.last().map_or(String::new(), |last| number(last.middle));
-    Curve { label: format!("{} {last}", entry.algorithm), style: style(&entry.algorithm), samples }
+/// Mean and standard deviation.
+fn plain(values: &[f64]) -> String {
+    match SummaryStatistics::of(values) {
+        None => "none".to_string(),
+        Some(SummaryStatistics { mean, .. }) if values.len() == 1 => format!("{mean:.3}"),
+        Some(SummaryStatistics { mean, std, .. }) => format!("{mean:.3} ± {std:.3}"),
+    }
 }
 
-/// A row of the table: means and standard deviations over seeds, and of the test scores if there are any.
-fn row(name: &str, looks: Vec<PromptScores>, tests: &[Score]) -> Vec<String> {
-    let share = |values: Vec<f64>| {
-        SummaryStatistics::of(&values).map_or(
-            "none".to_string(),
-            |SummaryStatistics { mean, std, .. }| {
-                format!("{:.1} ± {:.1} %", 100.0 * mean, 100.0 * std)
-            },
-        )
-    };
-    let mut cells = vec![name.to_string(), looks.len().to_string()];
-    for (title, of) in QUANTITIES {
-        let values: Vec<f64> = looks.iter().map(of).collect();
-        cells.push(match title.ends_with("accuracy") {
-            true => share(values),
-            false => SummaryStatistics::of(&values)
-                .map_or("none".to_string(), |SummaryStatistics { mean, std, .. }| {
-                    format!("{mean:.3} ± {std:.3}")
-                }),
-        });
+/// Mean and standard deviation of shares.
+fn percent(values: &[f64]) -> String {
+    match SummaryStatistics::of(values) {
+        None => String::new(),
+        Some(SummaryStatistics { mean, .. }) if values.len() == 1 => {
+            format!("{:.1} %", 100.0 * mean)
+        }
+        Some(SummaryStatistics { mean, std, .. }) => {
+            format!("{:.1} ± {:.1} %", 100.0 * mean, 100.0 * std)
+        }
     }
-    match tests {
-        [] => {}
-        [one] => cells.push(format!("{:.1} %", 100.0 * one.accuracy)),
-        more => cells.push(share(more.iter().map(|score| score.accuracy).collect())),
-    }
-    cells
 }
 
-/// The last scores at or before this number of calls; before the first, those of the untuned prompt.
-fn scores_at(tuned: &Tuned, calls: u64) -> PromptScores {
-    *tuned.looks.iter().rfind(|look| look.calls <= calls).unwrap_or(&tuned.untuned)
+/// The lowest training loss of the first `calls` calls.
+fn best_train_loss(tuned: &Tuned, calls: u64) -> f64 {
+    let found = tuned.improvements.iter().rfind(|(call, _)| *call <= calls);
+    found.map_or(f64::NAN, |(_, loss)| *loss)
+}
+
+/// The algorithm as a curve's label, which has little room.
+fn short_name(algorithm: &str) -> &str {
+    match algorithm {
+        "race-cars(gamma=0.7, rho=0.002)" => "race-cars, paper's",
+        other => other,
+    }
 }
 
 /// The same colours as in the other figures of the paper.
 fn style(algorithm: &str) -> Style {
-    match algorithm {
-        "race-cars" => Style { color: "#d55e00", width: 2.6, dash: "" },
-        "sracos" => Style { color: "#0072b2", width: 1.8, dash: "" },
-        _ => Style { color: "#333333", width: 1.8, dash: "8 3 2 3" },
-    }
+    let name = algorithm.split('(').next().unwrap_or(algorithm);
+    let (color, width, dash) = match name {
+        "race-cars" if name.len() < algorithm.len() => ("#d55e00", 1.8, "6 3"),
+        "race-cars" => ("#d55e00", 2.6, ""),
+        "sracos" => ("#0072b2", 1.8, ""),
+        "auto" => ("#009e73", 2.2, ""),
+        "de" => ("#cc79a7", 1.8, "2 3"),
+        "zo-adam" => ("#8a6d00", 1.8, "4 2"),
+        _ => ("#333333", 1.8, "8 3 2 3"),
+    };
+    Style { color, width, dash }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Baselines;
     use crate::loss::Loss;
     use crate::projection::{Draw, ProjectionSettings};
     use crate::task::Task;
@@ -240,13 +365,17 @@ mod tests {
         Tuned {
             model: "m".into(),
             data: "d".into(),
-            without: look(0, 1.0),
-            untuned: look(0, 0.9),
+            baselines: Baselines {
+                without: look(0, 1.0),
+                untuned: look(0, 0.9),
+                calibrated: look(0, 0.8),
+            },
             looks: vec![look(20, 0.6 + shift), look(40, 0.4 + shift)],
             kept: look(20, 0.6 + shift),
-            improvements: Vec::new(),
+            improvements: vec![(1, 0.9), (15, 0.6 + shift), (30, 0.4 + shift)],
             calls: 40,
             failures: 1,
+            other_evaluations: 6,
             seconds: 1.0,
             is_interrupted: false,
         }
@@ -258,6 +387,7 @@ mod tests {
             algorithm: name.into(),
             tuned: vec![tuned(0.1), tuned(-0.1)],
             tested: Vec::new(),
+            tested_calibrated: Vec::new(),
         };
         let entries = vec![entry("race-cars"), entry("cma-es")];
         let settings = TuneSettings {
@@ -265,8 +395,6 @@ mod tests {
             shots: 16,
             seed: 0,
             algorithm: "race-cars".into(),
-            gamma: Some(0.7),
-            rho: None,
             dim: 50,
             bound: 1.0,
             prompt_tokens: 9,
@@ -274,32 +402,60 @@ mod tests {
             batch: 1,
             look_every: 20,
             loss: Loss::CrossEntropy,
+            calibrate: false,
+            average: 1,
             position: Position::Suffix,
             projection: ProjectionSettings { draw: Draw::Normal, alpha: 1.0, sigma: 1.0, seed: 0 },
             base: "\n<p0>".into(),
         };
-        let mut comparison =
-            TuneComparison { task: "sst2".into(), budget: 40, settings, entries, tested: None };
+        let mut comparison = TuneComparison {
+            task: "sst2".into(),
+            budget: 40,
+            settings,
+            entries,
+            seeds: vec![0, 1],
+            tested: None,
+        };
         let table = comparison.table();
-        assert!(table.contains("| untuned | 2 | 0.900 ± 0.000 | 55.0 ± 0.0 % |"), "{table}");
-        assert!(table.contains("| race-cars | 2 | 0.600 ± 0.1"), "{table}");
-        assert!(!table.contains("test"), "{table}");
-        assert!(table.contains("160 calls in all, 4 failed."), "{table}");
+        for part in [
+            "| algorithm | seeds | 5 calls | 10 calls | 20 calls | 40 calls |",
+            "| race-cars | 2 | 0.900 ± 0.000 | 0.900 ± 0.000 | 0.600 ± 0.141 | 0.400 ± 0.141 |",
+            "| prompt | train loss | dev loss | dev accuracy |\n",
+            "| untuned | 0.900 ± 0.000 | 0.900 ± 0.000 | 55.0 ± 0.0 % |",
+            "| untuned, calibrated | 0.800 ± 0.000 |",
+            "| race-cars | 0.600 ± 0.1",
+            "160 calls in all, 4 failed; 24 other evaluations.",
+        ] {
+            assert!(table.contains(part), "{part} is not in {table}");
+        }
         let score = |accuracy: f64| Score { loss: 1.0, accuracy };
-        comparison.tested = Some([score(0.5), score(0.55)]);
+        comparison.tested = Some(TestedBaselines {
+            texts: 200,
+            without: score(0.5),
+            untuned: score(0.55),
+            calibrated: vec![score(0.75), score(0.85)],
+        });
         comparison.entries[0].tested = vec![score(0.6), score(0.8)];
+        comparison.entries[0].tested_calibrated = vec![score(0.8), score(0.8)];
         let table = comparison.table();
-        assert!(table.contains("| dev accuracy | test accuracy |"), "{table}");
-        assert!(table.contains("% | 55.0 % |") && table.contains("% | 70.0 ± 14.1 % |"), "{table}");
+        for part in [
+            "with 200 test texts:",
+            "| dev accuracy | test accuracy | calibrated afterwards |",
+            "% | 55.0 % | 80.0 ± 7.1 % |",
+            "% | 70.0 ± 14.1 % | 80.0 ± 0.0 % |",
+        ] {
+            assert!(table.contains(part), "{part} is not in {table}");
+        }
         let figure = comparison.figure().to_file();
         assert!(figure.contains("race-cars 0.400") && !figure.contains("NaN"), "{figure}");
         let section = comparison.section();
         for part in [
             "<h2 id=\"lm-sst2\">",
             "<figure id=\"figure-lm-sst2\">\n<svg",
-            "<td>70.0 ± 14.1 %</td></tr>",
+            "<td>70.0 ± 14.1 %</td><td>80.0 ± 0.0 %</td></tr>",
+            "<th>40 calls</th>",
             "m: 16 texts of each label, 50 coordinates within ±1, 9 prompt tokens after the text, p0 the \
-             embedding of <code>&quot;\\n&lt;p0&gt;&quot;</code>, 40 calls, 2 seeds; RACE-CARS with gamma = 0.7.",
+             embedding of <code>&quot;\\n&lt;p0&gt;&quot;</code>, cross-entropy, 40 calls, seeds 0, 1.",
         ] {
             assert!(section.contains(part), "{part} is not in {section}");
         }

@@ -158,7 +158,8 @@ fn folder_of(folder: &Path, task: &Task) -> PathBuf {
 }
 
 /// The split with `shots` examples of each label. If there are folders `SHOTS-*` with `train.tsv` and
-/// `dev.tsv`, `seed` selects one of them; else the split is drawn from a file `train.*`.
+/// `dev.tsv`, it is the one in `SHOTS-SEED`, or else the one at place `seed` in their order, from 0 and around;
+/// without such folders it is drawn from a file `train.*`.
 pub fn split(folder: &Path, task: &Task, shots: usize, seed: u64) -> Result<Split> {
     let folder = folder_of(folder, task);
     let names = names(&folder)?;
@@ -168,7 +169,9 @@ pub fn split(folder: &Path, task: &Task, shots: usize, seed: u64) -> Result<Spli
         .collect();
     made.sort_unstable();
     if !made.is_empty() {
-        let source = folder.join(made[(seed % made.len() as u64) as usize].1);
+        let named = made.iter().find(|(number, _)| *number == seed);
+        let (_, name) = named.unwrap_or(&made[(seed % made.len() as u64) as usize]);
+        let source = folder.join(name);
         let [train, dev] = ["train.tsv", "dev.tsv"].map(|name| read(&source.join(name), task));
         return Ok(Split { source: source.display().to_string(), train: train?, dev: dev? });
     }
@@ -316,5 +319,8 @@ mod tests {
         }
         assert!(split(folder, &sst2, 4, 0).unwrap().source.ends_with("4-13"));
         assert!(split(folder, &sst2, 4, 3).unwrap().source.ends_with("4-100"));
+        // A split of LM-BFF by its own number: 100 is even, but not the first.
+        assert!(split(folder, &sst2, 4, 100).unwrap().source.ends_with("4-100"));
+        assert!(split(folder, &sst2, 4, 13).unwrap().source.ends_with("4-13"));
     }
 }

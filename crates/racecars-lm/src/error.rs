@@ -82,11 +82,5 @@ impl From<racecars::Error> for Error {
     }
 }
 
-impl From<candle_core::Error> for Error {
-    fn from(error: candle_core::Error) -> Self {
-        Error::model(error)
-    }
-}
-
 /// The crate's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

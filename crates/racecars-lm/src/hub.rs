@@ -1,5 +1,5 @@
 //! Downloading models from the Hugging Face hub by the name of a repository: the folder of a RoBERTa, or a
-//! GGUF file.
+//! GGUF file. Weights may be in several files.
 //!
 //! A file is at `ENDPOINT/OWNER/NAME/resolve/REVISION/FILE`. The hub answers with the file or, if it is
 //! large, with the address of a store and the file's SHA-256 (`x-linked-etag`). A file is written as
@@ -8,7 +8,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::hash;
-use crate::model::check_config;
+use crate::model::{INDEX, check_config, indexed_files, split_files};
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
@@ -21,7 +21,9 @@ use ureq::{Agent, Body};
 /// The default address of the hub; `HF_ENDPOINT` overrides it.
 const ENDPOINT: &str = "https://huggingface.co";
 /// The files of a RoBERTa's folder. The first one tells whether the model is supported.
-const FILES: [&str; 3] = ["config.json", "tokenizer.json", "model.safetensors"];
+const FILES: [&str; 3] = ["config.json", "tokenizer.json", WEIGHTS];
+/// The file of weights; if there is none, [`INDEX`] has the names of several.
+const WEIGHTS: &str = "model.safetensors";
 /// The maximum number of redirects.
 const MAX_REDIRECTS: usize = 10;
 /// The maximum number of attempts without progress.
@@ -97,13 +99,21 @@ impl HubModel {
         let path = self.path(folder);
         let has = |name: &str| path.join(name).is_file();
         match self.file {
-            Some(_) => path.is_file(),
-            None => path.is_dir() && (!has(FILES[0]) || FILES.into_iter().all(has)),
+            Some(_) => split_files(&path).iter().all(|file| file.is_file()),
+            None if !has(FILES[0]) => path.is_dir(),
+            None => {
+                let parts = || indexed_files(&path.join(INDEX)).unwrap_or_default();
+                let has_parts = || !parts().is_empty() && parts().iter().all(|name| has(name));
+                has(FILES[1]) && (has(WEIGHTS) || has_parts())
+            }
         }
     }
 
-    fn files(&self) -> Vec<&str> {
-        self.file.as_ref().map_or(FILES.to_vec(), |file| vec![&**file])
+    /// The files to download, without those that an index names.
+    fn files(&self) -> Vec<String> {
+        let Some(file) = &self.file else { return FILES.map(String::from).to_vec() };
+        let files = split_files(Path::new(file));
+        files.iter().map(|file| file.to_string_lossy().into_owned()).collect()
     }
 }
 
@@ -220,10 +230,10 @@ impl Hub {
         mut seen: impl FnMut(u64, u64, &str),
     ) -> Result<Vec<Fetched>> {
         let folder = HubModel { file: None, ..model.clone() }.path(folder);
-        let remotes = self.look_up(model)?;
-        let total = remotes.iter().filter_map(|remote| remote.size).sum();
+        let (mut remotes, revision) = self.look_up(model)?;
         let (mut done, mut all) = (0, Vec::new());
-        for remote in &remotes {
+        while let Some(remote) = remotes.get(all.len()) {
+            let total = remotes.iter().filter_map(|remote| remote.size).sum();
             let path = folder.join(&remote.name);
             let was_there =
                 remote.sha256().is_some_and(|sha256| hash(&path).is_ok_and(|is| is == sha256));
@@ -237,30 +247,52 @@ impl Hub {
             done += bytes;
             let (file, is_hashed) = (remote.name.clone(), remote.sha256().is_some());
             all.push(Fetched { file, bytes, was_there, is_hashed });
+            if remote.name == INDEX {
+                for file in indexed_files(&path)? {
+                    remotes.push(self.look_up_file(model, &file, &revision)?.0);
+                }
+            }
         }
         Ok(all)
     }
 
     /// Looks up all files first, so that a missing one is known before anything is downloaded. All are of
-    /// the same commit as the first.
-    fn look_up(&self, model: &HubModel) -> Result<Vec<Remote>> {
-        let HubModel { owner, name, .. } = model;
+    /// the same commit as the first, which is returned too.
+    fn look_up(&self, model: &HubModel) -> Result<(Vec<Remote>, String)> {
         let mut revision = model.revision.clone().unwrap_or_else(|| "main".to_string());
         let mut remotes = Vec::new();
         for file in model.files() {
-            let url = |revision: &str| {
-                format!("{}/{owner}/{name}/resolve/{revision}/{file}", self.endpoint)
+            let (remote, commit) = match self.look_up_file(model, &file, &revision) {
+                // Then the weights may be in several files.
+                Err(error) if file == WEIGHTS && error.kind() == ErrorKind::Input => {
+                    self.look_up_file(model, INDEX, &revision).map_err(|_| error)?
+                }
+                other => other?,
             };
-            let headers = self.head(&url(&revision))?;
-            revision = headers.commit.unwrap_or(revision);
-            remotes.push(Remote {
-                name: file.to_string(),
-                url: url(&revision),
-                tag: headers.linked_tag.or(headers.tag),
-                size: headers.linked_size.or(headers.size),
-            });
+            revision = commit.unwrap_or(revision);
+            remotes.push(remote);
         }
-        Ok(remotes)
+        Ok((remotes, revision))
+    }
+
+    /// A file of a revision, and its commit.
+    fn look_up_file(
+        &self,
+        model: &HubModel,
+        file: &str,
+        revision: &str,
+    ) -> Result<(Remote, Option<String>)> {
+        let HubModel { owner, name, .. } = model;
+        let url =
+            |revision: &str| format!("{}/{owner}/{name}/resolve/{revision}/{file}", self.endpoint);
+        let headers = self.head(&url(revision))?;
+        let remote = Remote {
+            name: file.to_string(),
+            url: url(headers.commit.as_deref().unwrap_or(revision)),
+            tag: headers.linked_tag.or(headers.tag),
+            size: headers.linked_size.or(headers.size),
+        };
+        Ok((remote, headers.commit))
     }
 
     fn head(&self, url: &str) -> Result<FileHeaders> {

@@ -3,16 +3,18 @@
 //! | request | answer |
 //! |---|---|
 //! | `GET /health` | `{"status":"ok"}` |
-//! | `GET /metrics` | counters, in Prometheus' text form |
+//! | `GET /metrics` | counters and histograms, in Prometheus' text form |
 //! | `GET /v1/model` | [`Description`](crate::wire::Description) |
 //! | `POST /v1/batches` with [`Upload`] | [`Uploaded`](crate::wire::Uploaded) |
 //! | `POST /v1/batches/{batch}/evaluate` with [`EvaluateRequest`], or binary | [`EvaluateResponse`] |
 //! | `DELETE /v1/batches/{batch}` | nothing |
 //!
 //! An invalid request is answered with a [`Refusal`]. Requests are computed one at a time, since each uses all
-//! cores. A limited number of requests waits; further ones are refused.
+//! cores. A limited number of requests waits; further ones are refused. What a client has uploaded is dropped
+//! if it has gone before it got the answer, or does not use it for some time.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::metrics::{Histogram, MetricsText};
 use crate::service::{BlackBox, Service};
 use crate::wire::{
     BinaryQuery, EvaluateOptions, EvaluateRequest, EvaluateResponse, Reason, Refusal, Upload,
@@ -25,12 +27,13 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use axum::{Json, Router};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
@@ -79,7 +82,16 @@ struct ServerState {
     turn: Arc<Semaphore>,
     /// The number of answers by status class: 1xx to 5xx.
     answers: [AtomicU64; 5],
+    /// The time from a request's headers to its answer.
+    latency: Histogram,
+    /// The time that requests wait for their turn.
+    queued: Histogram,
+    /// The number of requests that may wait or be computed.
+    places: usize,
 }
+
+/// The time between two looks for batches that are not used any more.
+const SWEEP: Duration = Duration::from_secs(1);
 
 impl Server {
     /// Serves at `address`; port 0 takes any free port.
@@ -109,6 +121,16 @@ impl Server {
             queue: Arc::new(Semaphore::new(settings.waiting.max(1))),
             turn: Arc::new(Semaphore::new(1)),
             answers: Default::default(),
+            latency: Histogram::default(),
+            queued: Histogram::default(),
+            places: settings.waiting.max(1),
+        });
+        let swept = Arc::clone(&shared.service);
+        runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(SWEEP).await;
+                swept.drop_expired();
+            }
         });
         let (stop, stopped) = oneshot::channel::<()>();
         let router = router(shared);
@@ -173,9 +195,11 @@ fn router(shared: Arc<ServerState>) -> Router {
 /// Checks the key, enforces the time limit and counts the answer, for every request.
 async fn guard(State(shared): State<Arc<ServerState>>, request: Request, next: Next) -> Response {
     let is_open = matches!(request.uri().path(), "/health");
+    let start = Instant::now();
     let response = if !is_open && !has_key(&shared, request.headers()) {
         let message = "an API key is needed: `Authorization: Bearer KEY`".to_string();
-        refusal(StatusCode::UNAUTHORIZED, "unauthorized", message)
+        let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"racecars lm\"")];
+        (challenge, refusal(StatusCode::UNAUTHORIZED, "unauthorized", message)).into_response()
     } else {
         match tokio::time::timeout(shared.timeout, next.run(request)).await {
             Ok(response) => response,
@@ -187,6 +211,7 @@ async fn guard(State(shared): State<Arc<ServerState>>, request: Request, next: N
     };
     let hundred = usize::from(response.status().as_u16() / 100).clamp(1, 5);
     shared.answers[hundred - 1].fetch_add(1, Ordering::Relaxed);
+    shared.latency.observe(start.elapsed());
     response
 }
 
@@ -198,8 +223,10 @@ fn digest(key: &str) -> [u8; 32] {
 fn has_key(shared: &ServerState, headers: &HeaderMap) -> bool {
     let Some(expected) = &shared.key else { return true };
     let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    (given.and_then(|value| value.strip_prefix("Bearer ")))
-        .is_some_and(|key| digest(key) == *expected)
+    // The name of a scheme may be written in any case (RFC 9110, 11.1).
+    (given.and_then(|value| value.split_once(' ')))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        .is_some_and(|(_, key)| digest(key.trim()) == *expected)
 }
 
 async fn health() -> Response {
@@ -218,7 +245,11 @@ async fn upload(
         Ok(upload) => upload,
         Err(response) => return *response,
     };
-    compute(shared, move |service| service.upload(&upload).map(Json)).await
+    let work = move |service: &Service| service.upload(&upload);
+    compute(shared, work, |service, uploaded| {
+        let _ = service.remove(&uploaded.batch);
+    })
+    .await
 }
 
 async fn remove(
@@ -260,11 +291,11 @@ async fn evaluate(
         Ok(request) => request,
         Err(response) => return *response,
     };
-    compute(shared, move |service| {
+    let work = move |service: &Service| {
         let results = service.evaluate(&batch, &prompts, EvaluateOptions { loss, logits })?;
-        Ok(Json(EvaluateResponse { results }))
-    })
-    .await
+        Ok(EvaluateResponse { results })
+    };
+    compute(shared, work, |_, _| {}).await
 }
 
 fn read_body(body: Result<Bytes, BytesRejection>) -> Result<Bytes, Box<Response>> {
@@ -306,31 +337,43 @@ fn binary(
     Ok(EvaluateRequest { prompts, loss, logits })
 }
 
-/// Computes something with the model when it is its turn.
-async fn compute<T: IntoResponse + Send + 'static>(
+/// Computes something with the model when it is its turn. A client that is gone by then gets `undo` for its
+/// result; one that goes while it waits loses its place, since axum drops this future.
+async fn compute<T: Serialize + Send + 'static>(
     shared: Arc<ServerState>,
     work: impl FnOnce(&Service) -> Result<T> + Send + 'static,
+    undo: impl FnOnce(&Service, T) + Send + 'static,
 ) -> Response {
     let Ok(place) = Arc::clone(&shared.queue).try_acquire_owned() else {
         let message = "too many waiting requests; try again later".to_string();
         return refusal(StatusCode::SERVICE_UNAVAILABLE, "busy", message);
     };
+    let start = Instant::now();
     let Ok(turn) = Arc::clone(&shared.turn).acquire_owned().await else {
         let message = "the service is shutting down".to_string();
         return refusal(StatusCode::SERVICE_UNAVAILABLE, "busy", message);
     };
+    shared.queued.observe(start.elapsed());
     let service = Arc::clone(&shared.service);
-    let result = tokio::task::spawn_blocking(move || {
+    let (sender, receiver) = oneshot::channel();
+    tokio::task::spawn_blocking(move || {
         // Held until the work ends, even if the client has gone.
         let _both = (place, turn);
-        work(&service)
+        hand_over(work(&service), sender, |unclaimed| undo(&service, unclaimed));
     });
-    match result.await {
-        Ok(result) => answer(result),
+    match receiver.await {
+        Ok(result) => answer(result.map(Json)),
         Err(_) => {
             let message = "the computation failed; this is a bug in the service".to_string();
             refusal(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
         }
+    }
+}
+
+/// Gives the result to the one who waits for it; if nobody does any more, undoes it.
+fn hand_over<T>(result: Result<T>, to: oneshot::Sender<Result<T>>, undo: impl FnOnce(T)) {
+    if let Err(Ok(unclaimed)) = to.send(result) {
+        undo(unclaimed);
     }
 }
 
@@ -359,20 +402,46 @@ async fn metrics(State(shared): State<Arc<ServerState>>) -> Response {
     let counts = shared.service.counts();
     let (batches, bytes) = shared.service.held();
     let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-    let mut text = String::new();
-    for (hundred, count) in (1..).zip(&shared.answers) {
-        text += &format!("racecars_lm_answers_total{{status=\"{hundred}xx\"}} {}\n", load(count));
+    let mut text = MetricsText::default();
+    let answers = (1..).zip(&shared.answers);
+    let answers = answers.map(|(hundred, count)| (format!("status=\"{hundred}xx\""), count));
+    text.counters("answers_total", "Answers by class of status.", answers);
+    text.histogram("request_seconds", "Time from request to answer.", &shared.latency);
+    text.histogram("queue_seconds", "Time waited for other requests.", &shared.queued);
+    let waiting = shared.places - shared.queue.available_permits().min(shared.places);
+    text.value("requests", "gauge", "Requests waiting or being computed.", waiting);
+    for (name, help, value) in [
+        ("prompts_total", "Prompts evaluated.", load(&counts.prompts)),
+        ("texts_total", "Texts that prompts were evaluated on.", load(&counts.texts)),
+        ("uploads_total", "Batches uploaded.", load(&counts.uploads)),
+        ("dropped_total", "Batches dropped because nobody used them.", load(&counts.dropped)),
+    ] {
+        text.value(name, "counter", help, value);
     }
     let busy = load(&counts.busy_micros) as f64 / 1e6;
-    for (name, kind, value) in [
-        ("prompts_total", "counter", load(&counts.prompts).to_string()),
-        ("texts_total", "counter", load(&counts.texts).to_string()),
-        ("uploads_total", "counter", load(&counts.uploads).to_string()),
-        ("busy_seconds_total", "counter", busy.to_string()),
-        ("batches_held", "gauge", batches.to_string()),
-        ("bytes_held", "gauge", bytes.to_string()),
-    ] {
-        text += &format!("# TYPE racecars_lm_{name} {kind}\nracecars_lm_{name} {value}\n");
-    }
+    text.value("busy_seconds_total", "counter", "Time spent computing.", busy);
+    text.value("batches_held", "gauge", "Batches held.", batches);
+    text.value("bytes_held", "gauge", "Bytes of the batches held.", bytes);
+    let text = text.text();
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_waits_for_is_undone() {
+        let mut undone = Vec::new();
+        let (to, from) = oneshot::channel();
+        drop(from);
+        hand_over(Ok(7), to, |x| undone.push(x));
+        let (to, mut from) = oneshot::channel();
+        hand_over(Ok(8), to, |x| undone.push(x));
+        assert_eq!(from.try_recv().unwrap().unwrap(), 8);
+        let (to, from) = oneshot::channel();
+        drop(from);
+        hand_over(Err(Error::input("nothing was done")), to, |x| undone.push(x));
+        assert_eq!(undone, [7]);
+    }
 }

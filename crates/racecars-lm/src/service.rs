@@ -45,6 +45,10 @@ impl std::fmt::Debug for Service {
     }
 }
 
+/// The largest number of a prompt: the squares of a token's numbers must have a finite sum in single precision,
+/// or its norm is infinite, the token counts as zero, and nobody notices.
+const MAX_PROMPT_NUMBER: f32 = 1e15;
+
 struct Held {
     batch: Arc<LabelledBatch>,
     used: Instant,
@@ -64,6 +68,8 @@ pub struct ServiceCounts {
     pub texts: AtomicU64,
     /// Batches uploaded.
     pub uploads: AtomicU64,
+    /// Batches dropped because nobody used them.
+    pub dropped: AtomicU64,
     /// Microseconds spent computing.
     pub busy_micros: AtomicU64,
 }
@@ -125,38 +131,31 @@ impl Service {
         at_most("bytes of text", bytes, self.limits.tokens.saturating_mul(64))
     }
 
-    /// Drops expired batches until there is room for another one; an error if there is none.
-    fn make_room(&self, held: &mut HashMap<String, Held>, bytes: usize) -> Result<()> {
-        let total = |held: &HashMap<String, Held>| -> usize {
-            held.values().map(|held| held.batch.batch.bytes()).sum()
-        };
-        let is_full = |held: &HashMap<String, Held>| {
-            held.len() >= self.limits.batches || total(held) + bytes > self.limits.held_bytes
-        };
+    /// Drops the batches that nobody has used for `keep_seconds`: those of clients that are gone.
+    pub(crate) fn drop_expired(&self) {
         let keep = Duration::from_secs(self.limits.keep_seconds);
-        while is_full(held) {
-            let oldest = held.iter().max_by_key(|(_, held)| held.used.elapsed());
-            match oldest {
-                Some((name, old)) if old.used.elapsed() > keep => {
-                    let name = name.clone();
-                    held.remove(&name);
-                }
-                _ => {
-                    return Err(Error::new(
-                        ErrorKind::Busy,
-                        format!(
-                            "{} batches of {} bytes are held, and this one takes {bytes}; at most {} \
-                             batches and {} bytes are: delete one",
-                            held.len(),
-                            total(held),
-                            self.limits.batches,
-                            self.limits.held_bytes
-                        ),
-                    ));
-                }
-            }
+        let mut held = self.lock();
+        let before = held.len();
+        held.retain(|_, held| held.used.elapsed() <= keep);
+        self.counts.dropped.fetch_add((before - held.len()) as u64, Ordering::Relaxed);
+    }
+
+    /// An error if there is no room for another batch.
+    fn check_room(&self, held: &HashMap<String, Held>, bytes: usize) -> Result<()> {
+        let total: usize = held.values().map(|held| held.batch.batch.bytes()).sum();
+        if held.len() < self.limits.batches && total + bytes <= self.limits.held_bytes {
+            return Ok(());
         }
-        Ok(())
+        Err(Error::new(
+            ErrorKind::Busy,
+            format!(
+                "{} batches of {total} bytes are held, and this one takes {bytes}; at most {} batches and {} \
+                 bytes are: delete one",
+                held.len(),
+                self.limits.batches,
+                self.limits.held_bytes
+            ),
+        ))
     }
 
     fn find(&self, name: &str) -> Result<Arc<LabelledBatch>> {
@@ -193,8 +192,9 @@ impl BlackBox for Service {
             texts: batch.len(),
             tokens: batch.tokens(),
         };
+        self.drop_expired();
         let mut held = self.lock();
-        self.make_room(&mut held, batch.bytes())?;
+        self.check_room(&held, batch.bytes())?;
         let name = fresh_name(&held);
         let answer = answer(&batch, name.clone());
         let batch = Arc::new(LabelledBatch { batch, labels: upload.labels.clone() });
@@ -218,6 +218,14 @@ impl BlackBox for Service {
         let longest = prompts.iter().map(Vec::len).max().unwrap_or(0);
         let hidden = self.model.info().hidden;
         at_most("tokens of a prompt", longest.div_ceil(hidden), self.limits.prompt_tokens)?;
+        for (i, prompt) in prompts.iter().enumerate() {
+            if let Some(place) = prompt.iter().position(|x| x.abs() > MAX_PROMPT_NUMBER) {
+                return Err(Error::input(format!(
+                    "number {place} of prompt {i} is {:e}; at most ±{MAX_PROMPT_NUMBER:e} are allowed",
+                    prompt[place]
+                )));
+            }
+        }
         let logits = self.at_work(|| self.model.logits(batch, prompts))?;
         self.counts.prompts.fetch_add(prompts.len() as u64, Ordering::Relaxed);
         self.counts.texts.fetch_add((prompts.len() * batch.len()) as u64, Ordering::Relaxed);
@@ -229,7 +237,12 @@ impl BlackBox for Service {
     }
 }
 
-fn answer(logits: &[f32], words: usize, labels: &[usize], wanted: EvaluateOptions) -> Answer {
+pub(crate) fn answer(
+    logits: &[f32],
+    words: usize,
+    labels: &[usize],
+    wanted: EvaluateOptions,
+) -> Answer {
     if logits.iter().any(|x| !x.is_finite()) {
         let error = Some("the logits are not finite; the prompt is too large".to_string());
         return Answer { error, ..Answer::default() };

@@ -19,7 +19,11 @@ use std::str::FromStr;
 /// template = "{text} It was {mask}."
 /// words = ["terrible", "great"]     # label words, one token each
 /// labels = ["0", "1"]               # what the data files have for them
+/// base = " so"                      # optional: the text of p0, unless another is given
 /// ```
+///
+/// A template may have `{prompt}`, the position of the prompt, before `{mask}`. What a causal model sees before it
+/// is computed once, so a call costs only the tokens from there on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
@@ -38,6 +42,9 @@ pub struct Task {
     pub words: Vec<String>,
     /// The labels in data files that correspond to them.
     pub labels: Vec<String>,
+    /// The text of p0, unless another is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
     /// The maximum number of words of a column; the rest is cut off.
     #[serde(default = "most_words")]
     pub most_words: usize,
@@ -51,7 +58,7 @@ fn most_words() -> usize {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Position {
-    /// Before everything, as in the paper.
+    /// Before everything, as in the paper. A template with `{prompt}` has its own position.
     #[default]
     Prefix,
     /// After the last column before the label word. A causal model then runs the text only once.
@@ -111,6 +118,7 @@ impl Task {
             causal: Some(causal.to_string()),
             words: texts(words),
             labels: texts(labels),
+            base: None,
             most_words: most_words(),
         })
     }
@@ -178,10 +186,10 @@ impl Task {
     ) -> Result<InputText> {
         let template = TaskTemplate::parse(self.template(kind)?)?;
         let mut filled: [String; 3] = Default::default();
-        let cut = match position {
+        let cut = template.prompt.unwrap_or_else(|| match position {
             Position::Prefix => 0,
             Position::Suffix => template.after_last_column(),
-        };
+        });
         for (i, part) in template.parts.iter().enumerate() {
             let to = match i {
                 _ if i >= template.mask => 2,
@@ -225,6 +233,8 @@ struct TaskTemplate {
     parts: Vec<TemplatePart>,
     /// The part before which the label word is.
     mask: usize,
+    /// The part before which the prompt is, if the template says so.
+    prompt: Option<usize>,
 }
 
 enum TemplatePart {
@@ -235,7 +245,7 @@ enum TemplatePart {
 impl TaskTemplate {
     fn parse(text: &str) -> Result<Self> {
         let wrong = |what: &str| Error::input(format!("template {text:?}: {what}"));
-        let (mut parts, mut mask, mut rest) = (Vec::new(), None, text);
+        let (mut parts, mut mask, mut prompt, mut rest) = (Vec::new(), None, None, text);
         while !rest.is_empty() {
             let (plain, more) = rest.split_once('{').unwrap_or((rest, ""));
             let is_last = plain.len() == rest.len();
@@ -250,6 +260,9 @@ impl TaskTemplate {
             match name {
                 "mask" if mask.is_some() => return Err(wrong("{mask} is there twice")),
                 "mask" => mask = Some(parts.len()),
+                "prompt" if prompt.is_some() => return Err(wrong("{prompt} is there twice")),
+                "prompt" if mask.is_some() => return Err(wrong("{prompt} is not before {mask}")),
+                "prompt" => prompt = Some(parts.len()),
                 "" => return Err(wrong("there is nothing between two braces")),
                 name => parts.push(TemplatePart::Column(name.to_string())),
             }
@@ -259,7 +272,7 @@ impl TaskTemplate {
         if !parts.iter().any(|part| matches!(part, TemplatePart::Column(_))) {
             return Err(wrong("there is no column of the data in it, such as {text}"));
         }
-        Ok(TaskTemplate { parts, mask })
+        Ok(TaskTemplate { parts, mask, prompt })
     }
 
     /// The part before which a suffix prompt is.
@@ -316,9 +329,16 @@ mod tests {
         let cut = task.text(ModelKind::Causal, Position::Suffix, &long).unwrap();
         assert_eq!(cut, text("one two", " It was", "."));
         assert_eq!(task.label("y").unwrap(), 1);
+        let placed = Task::parse(&good.replace("It was {mask}", "It was{prompt} {mask}")).unwrap();
+        for position in [Position::Prefix, Position::Suffix] {
+            let cut = placed.text(ModelKind::Causal, position, &long).unwrap();
+            assert_eq!(cut, text("one two  three It was", "", "."));
+        }
         for (from, to, message) in [
             ("{mask}", "", "{mask}, the place of the label word, is missing"),
             ("{mask}", "{mask}{mask}", "{mask} is there twice"),
+            ("{mask}", "{prompt}{prompt}{mask}", "{prompt} is there twice"),
+            ("{mask}", "{mask}{prompt}", "{prompt} is not before {mask}"),
             ("{text}", "", "no column"),
             ("{text}", "{text", "between two braces"),
             ("'good'", "", "1 words and 2 labels"),

@@ -111,21 +111,31 @@ impl<'a> UploadedExamples<'a> {
         scores.into_iter().next().unwrap_or_else(|| Err(Error::network("there is no answer")))
     }
 
-    /// The logits of one prompt: a row per example.
-    pub fn logits(&self, prompt: &[f32]) -> Result<Vec<Vec<f32>>> {
+    /// The index of the correct label word of each example.
+    pub fn labels(&self) -> Vec<usize> {
+        self.pieces.iter().flat_map(|piece| &piece.upload.labels).copied().collect()
+    }
+
+    /// The logits of each prompt, the rows of the examples one after the other, or an error if the model has
+    /// none for it.
+    pub fn logits(&self, prompts: &[Vec<f32>]) -> Result<Vec<Result<Vec<f32>>>> {
         let wanted = EvaluateOptions { logits: true, ..EvaluateOptions::default() };
-        let mut rows = Vec::with_capacity(self.count);
+        let mut all: Vec<Result<Vec<f32>>> = vec![Ok(Vec::new()); prompts.len()];
         for piece in &self.pieces {
-            for answer in self.answers(piece, &[prompt.to_vec()], wanted)? {
-                match answer {
-                    Answer { logits: Some(logits), .. } => rows.extend(logits),
-                    Answer { error, .. } => {
-                        return Err(Error::input(error.unwrap_or("no logits".to_string())));
+            for (logits, answer) in all.iter_mut().zip(self.answers(piece, prompts, wanted)?) {
+                match (&mut *logits, answer) {
+                    (Ok(rows), Answer { logits: Some(more), .. }) => {
+                        rows.extend(more.into_iter().flatten());
                     }
+                    (Ok(_), Answer { error, .. }) => {
+                        let why = error.unwrap_or_else(|| "the service gave no logits".to_string());
+                        *logits = Err(Error::input(why));
+                    }
+                    (Err(_), _) => {}
                 }
             }
         }
-        Ok(rows)
+        Ok(all)
     }
 
     fn answers(
@@ -138,12 +148,13 @@ impl<'a> UploadedExamples<'a> {
             return Err(Error::input("another evaluation of the same texts broke off"));
         };
         let mut answers = Vec::with_capacity(prompts.len());
-        for some in prompts.chunks(self.prompts_at_once) {
-            let is_old = handle.is_some();
+        // The binary format has one length for all prompts of a request.
+        let alike = prompts.chunk_by(|a, b| a.len() == b.len());
+        for some in alike.flat_map(|alike| alike.chunks(self.prompts_at_once)) {
             let name = self.handle(piece, &mut handle)?;
             let result = match self.service.evaluate(&name, some, wanted) {
-                // The service was restarted, or dropped the batch for another one.
-                Err(error) if error.kind() == ErrorKind::Unknown && is_old => {
+                // The service was restarted, or dropped the batch. Of shared uploads the handle may be as old.
+                Err(error) if error.kind() == ErrorKind::Unknown => {
                     *handle = None;
                     let name = self.handle(piece, &mut handle)?;
                     self.service.evaluate(&name, some, wanted)

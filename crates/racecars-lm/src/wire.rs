@@ -34,7 +34,7 @@ pub struct ServiceLimits {
     pub held_bytes: usize,
     /// Bytes of a request's body.
     pub request_bytes: usize,
-    /// Seconds without use after which a batch may be dropped for another.
+    /// Seconds without use after which a batch is dropped.
     pub keep_seconds: u64,
 }
 
@@ -49,7 +49,7 @@ impl Default for ServiceLimits {
             batches: 64,
             held_bytes: 4 << 30,
             request_bytes: 64 << 20,
-            keep_seconds: 3600,
+            keep_seconds: 900,
         }
     }
 }

@@ -244,6 +244,39 @@ fn a_fetched_model_can_be_used() {
 }
 
 #[test]
+fn weights_in_several_files_are_all_fetched() {
+    let (hub, folder) = (hub(), tempfile::tempdir().unwrap());
+    let folder = folder.path();
+    hub.set(|nature| {
+        let weights = nature.files.remove("model.safetensors").unwrap();
+        let read = safetensors::SafeTensors::deserialize(&weights).unwrap();
+        let mut map = serde_json::Map::new();
+        for (i, half) in [0, 1].into_iter().zip(["one.safetensors", "two.safetensors"]) {
+            let tensors: Vec<_> = read.iter().skip(i).step_by(2).collect();
+            map.extend(tensors.iter().map(|(name, _)| (name.to_string(), half.into())));
+            nature.files.insert(half.into(), safetensors::serialize(tensors, None).unwrap());
+        }
+        let index = serde_json::json!({"weight_map": map}).to_string();
+        nature.files.insert("model.safetensors.index.json".into(), index.into());
+        // Not a model, but downloaded as one.
+        for name in ["big-00001-of-00002.gguf", "big-00002-of-00002.gguf"] {
+            nature.files.insert(name.into(), vec![1; 1000]);
+        }
+    });
+    for (name, count) in [("owner/name", 5), ("owner/name/big-00001-of-00002.gguf", 2)] {
+        let model: HubModel = name.parse().unwrap();
+        assert!(!model.is_in(folder));
+        let before = files_in(folder).len();
+        assert_eq!(hub.fetch(name, folder).unwrap().len(), count);
+        assert_eq!(files_in(folder).len(), before + count);
+        assert!(model.is_in(folder));
+    }
+    assert!(Model::open(&folder.join("owner/name")).is_ok());
+    std::fs::remove_file(folder.join("owner/name/two.safetensors")).unwrap();
+    assert!(!"owner/name".parse::<HubModel>().unwrap().is_in(folder));
+}
+
+#[test]
 fn a_broken_download_goes_on_where_it_ended() {
     let (hub, folder) = (hub(), tempfile::tempdir().unwrap());
     let folder = folder.path();

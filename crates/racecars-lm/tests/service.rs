@@ -1,5 +1,5 @@
 //! The service over HTTP: its answers, its refusals, and that no request crashes it.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
 
@@ -65,6 +65,17 @@ fn exchange(server: &Server, request: &[u8], is_all: bool) -> Option<(u16, Strin
     Some((status, body.to_string()))
 }
 
+/// Waits until `is_so`. It ends the test after a minute, which is only reached if it never will be.
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..6000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{what} did not happen");
+}
+
 fn request(method: &str, path: &str, kind: &str, body: &[u8]) -> Vec<u8> {
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: {kind}\r\n\
@@ -108,6 +119,61 @@ fn over_the_wire_it_answers_as_in_this_process() {
 }
 
 #[test]
+fn every_metric_has_a_type_and_a_help_line_before_its_values() {
+    let (server, service) = start(ServerSettings::default());
+    let client = Client::new(&url(&server), None).unwrap();
+    let batch = client.upload(&upload()).unwrap().batch;
+    client.evaluate(&batch, &[prompt(1, 1)], EvaluateOptions::default()).unwrap();
+    let (_, metrics) = raw(&server, &request("GET", "/metrics", "", b"")).unwrap();
+    let mut types = std::collections::HashMap::new();
+    let (mut last_help, mut values) = ("", 0);
+    for line in metrics.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            ["#", "HELP", name, ..] => last_help = name,
+            ["#", "TYPE", name, kind] => {
+                assert_eq!(name, last_help, "{metrics}");
+                assert!(types.insert(name, kind).is_none(), "{name} has two types");
+            }
+            [name, value] => {
+                let name = name.split('{').next().unwrap();
+                let kind = types.get(name).copied().unwrap_or_else(|| {
+                    let family = ["_bucket", "_sum", "_count"].iter();
+                    let family = family.filter_map(|end| name.strip_suffix(end)).next();
+                    types[family.unwrap_or_else(|| panic!("{name} has no type"))]
+                });
+                assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
+                assert!(value.parse::<f64>().is_ok(), "{line}");
+                values += 1;
+            }
+            _ => panic!("{line:?} is no line of metrics"),
+        }
+    }
+    assert!(values > 40, "{metrics}");
+    // An upload and an evaluation have waited for their turn; they and this request's predecessors answered.
+    assert!(metrics.contains("racecars_lm_queue_seconds_count 2\n"), "{metrics}");
+    assert!(metrics.contains("racecars_lm_queue_seconds_bucket{le=\"+Inf\"} 2\n"), "{metrics}");
+    assert!(metrics.contains("racecars_lm_request_seconds_count 2\n"), "{metrics}");
+    drop(service);
+}
+
+#[test]
+fn batches_of_clients_that_are_gone_are_let_go() {
+    let limits = ServiceLimits { keep_seconds: 0, ..limits() };
+    let service = Arc::new(Service::new(llama(), limits));
+    let address = ([127, 0, 0, 1], 0).into();
+    let server = Server::start(Arc::clone(&service), address, ServerSettings::default()).unwrap();
+    let client = Client::new(&url(&server), None).unwrap();
+    let batch = client.upload(&upload()).unwrap().batch;
+    drop(client);
+    wait_until("dropping the batch", || service.held() == (0, 0));
+    let (_, metrics) = raw(&server, &request("GET", "/metrics", "", b"")).unwrap();
+    assert!(metrics.contains("racecars_lm_dropped_total 1\n"), "{metrics}");
+    let error = service.evaluate(&batch, &[prompt(1, 1)], EvaluateOptions::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unknown);
+}
+
+#[test]
 fn a_key_is_asked_for() {
     let key = Some("secret".to_string());
     let (server, _) = start(ServerSettings { key: key.clone(), ..ServerSettings::default() });
@@ -118,6 +184,26 @@ fn a_key_is_asked_for() {
     }
     assert_eq!(raw(&server, &request("GET", "/health", "", b"")).unwrap().0, 200);
     assert_eq!(raw(&server, &request("GET", "/metrics", "", b"")).unwrap().0, 401);
+    for (given, status) in [
+        ("Bearer secret", 200),
+        ("bearer secret", 200),
+        ("BEARER  secret", 200),
+        ("Basic secret", 401),
+        ("Bearersecret", 401),
+        ("secret", 401),
+        ("Bearer ", 401),
+    ] {
+        let head = format!(
+            "GET /v1/model HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: {given}\r\n\r\n"
+        );
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{given}: {answer}");
+        let challenge = answer.to_lowercase().contains("\r\nwww-authenticate: bearer");
+        assert_eq!(challenge, status == 401, "{given}: {answer}");
+    }
 }
 
 #[test]
@@ -131,6 +217,9 @@ fn what_is_wrong_is_said() {
     let many =
         serde_json::json!({"texts": vec![text("x", "y"); 33], "words": ["a", "b"]}).to_string();
     let labels = r#"{"texts":[{"before":"x"}],"words":["a","b"],"labels":[2]}"#;
+    let great = [vec![0.0; 5], vec![3e38; HIDDEN - 5]].concat();
+    let great = serde_json::json!({ "prompts": [great] });
+    let great = great.to_string();
     let long = vec![0; 4 * HIDDEN * 17];
     let large = vec![b' '; (1 << 16) + 1];
     #[allow(clippy::type_complexity)]
@@ -151,6 +240,14 @@ fn what_is_wrong_is_said() {
         ("POST", &evaluate, bytes, b"", 400, "missing field `prompts`"),
         ("POST", &binary, bytes, b"123", 400, "a body of 3 bytes"),
         ("POST", &binary, bytes, &nan, 422, "is NaN"),
+        (
+            "POST",
+            &evaluate,
+            json,
+            great.as_bytes(),
+            422,
+            "number 5 of prompt 0 is 3e38; at most ±1e15",
+        ),
         ("POST", &binary, bytes, &long, 422, "17 tokens of a prompt; at most 16"),
         ("POST", "/v1/batches/xyz/evaluate", json, b"{\"prompts\":[[]]}", 404, "no batch \"xyz\""),
         ("DELETE", "/v1/batches/%ff", "", b"", 400, "UTF-8"),

@@ -8,8 +8,9 @@ use racecars::Cancel;
 use racecars_lm::data::{Example, Split};
 use racecars_lm::wire::{Answer, Description, EvaluateOptions, ServiceLimits, Upload, Uploaded};
 use racecars_lm::{
-    BlackBox, Client, Draw, JOURNAL, Loss, PROMPT, Position, ProjectionSettings, Prompt, Result,
-    Server, ServerSettings, Service, Task, TuneSettings, Tuned, UploadedExamples, tune,
+    BlackBox, Client, Draw, JOURNAL, Loss, PROMPT, Position, ProjectionSettings, Prompt,
+    PromptScores, Result, Server, ServerSettings, Service, SharedUploads, Task, TuneSettings,
+    Tuned, UploadedExamples, tune,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -34,15 +35,15 @@ fn settings(algorithm: &str, budget: u64) -> TuneSettings {
         shots: 3,
         seed: 1,
         algorithm: algorithm.into(),
-        gamma: None,
-        rho: None,
         dim: 10,
         bound: 5.0,
         prompt_tokens: 2,
         budget,
-        batch: TuneSettings::natural_batch(&algorithm.parse().unwrap()),
+        batch: algorithm.parse().map_or(1, |algorithm| TuneSettings::natural_batch(&algorithm)),
         look_every: 20,
         loss: Loss::CrossEntropy,
+        calibrate: false,
+        average: 1,
         position: Position::Suffix,
         projection: ProjectionSettings { draw: Draw::Normal, alpha: 1.0, sigma: 1.0, seed: 1 },
         base: "so".into(),
@@ -59,7 +60,8 @@ fn run(service: &dyn BlackBox, settings: &TuneSettings, folder: &Path) -> Result
 
 /// The result of a tuning, except times.
 fn essence(tuned: &Tuned) -> String {
-    format!("{:?} {:?} {:?} {:?}", tuned.improvements, tuned.looks, tuned.kept, tuned.calls)
+    let Tuned { improvements, looks, kept, calls, baselines, other_evaluations, .. } = tuned;
+    format!("{improvements:?} {looks:?} {kept:?} {calls} {baselines:?} {other_evaluations}")
 }
 
 #[test]
@@ -70,13 +72,16 @@ fn it_finds_better_prompts_and_saves_the_one_that_is_best_on_development_texts()
         let tuned = run(&service, &settings(algorithm, 150), &folder).unwrap();
         let last = tuned.looks.last().unwrap();
         assert_eq!((tuned.calls, last.calls, tuned.failures), (150, 150, 0));
-        assert!(last.train.loss < tuned.untuned.train.loss, "{algorithm}: {tuned:?}");
-        assert_eq!(tuned.improvements[0], (1, tuned.untuned.train.loss));
+        assert!(last.train.loss < tuned.baselines.untuned.train.loss, "{algorithm}: {tuned:?}");
+        assert_eq!(tuned.improvements[0], (1, tuned.baselines.untuned.train.loss));
         let prompt = Prompt::load(&folder.join(PROMPT)).unwrap();
         assert_eq!((prompt.numbers.len(), prompt.z.len()), (2 * HIDDEN, 10));
         let kept = tuned.kept;
         assert!(tuned.looks.iter().all(|look| look.dev.loss >= kept.dev.loss));
-        assert!(tuned.looks.contains(&kept));
+        // Of those that were looked at, or the untuned one, which is the first call.
+        let untuned = PromptScores { calls: 1, ..tuned.baselines.untuned };
+        assert!(tuned.looks.contains(&kept) || kept == untuned);
+        assert!(kept.dev.loss <= untuned.dev.loss);
         assert_eq!(prompt.origin.train_loss, kept.train.loss);
         let wanted = EvaluateOptions::default();
         for (examples, score) in [(&split().train, kept.train), (&split().dev, kept.dev)] {
@@ -119,8 +124,10 @@ impl BlackBox for Fails<'_> {
 #[test]
 fn broken_off_anywhere_it_goes_on_to_the_same_end() {
     let (service, folder) = (service(), tempfile::tempdir().unwrap());
-    for algorithm in ["race-cars", "cma-es"] {
-        let settings = settings(algorithm, 70);
+    for (algorithm, calibrate) in
+        [("race-cars", false), ("cma-es", false), ("race-cars(gamma=0.7, rho=0.1)", true)]
+    {
+        let settings = TuneSettings { calibrate, ..settings(algorithm, 70) };
         let whole = folder.path().join(format!("{algorithm}-whole"));
         let expected = run(&service, &settings, &whole).unwrap();
         let pieces = folder.path().join(format!("{algorithm}-pieces"));
@@ -140,11 +147,92 @@ fn broken_off_anywhere_it_goes_on_to_the_same_end() {
         };
         assert!(times > 2);
         assert_eq!(essence(&tuned), essence(&expected));
-        // A finished tuning is not repeated, and its budget may grow.
-        assert_eq!(essence(&run(&service, &settings, &pieces).unwrap()), essence(&expected));
+        // A finished tuning evaluates nothing at all, and its budget may grow.
+        let none = Fails(&service, AtomicUsize::new(0));
+        assert_eq!(essence(&run(&none, &settings, &pieces).unwrap()), essence(&expected));
         let longer = TuneSettings { budget: 90, ..settings };
         assert_eq!(run(&service, &longer, &pieces).unwrap().calls, 90);
     }
+}
+
+/// Counts the prompts evaluated.
+#[test]
+fn every_evaluation_is_counted() {
+    let (service, folder) = (service(), tempfile::tempdir().unwrap());
+    let tuned = run(&service, &settings("race-cars", 50), folder.path()).unwrap();
+    let evaluated = service.counts().prompts.load(Ordering::Relaxed);
+    assert_eq!(evaluated, tuned.calls + tuned.other_evaluations);
+    assert!(tuned.other_evaluations > 4, "{tuned:?}");
+    let journal = std::fs::read_to_string(folder.path().join(JOURNAL)).unwrap();
+    assert_eq!(journal.matches("{\"baselines\":").count(), 1, "{journal}");
+}
+
+#[test]
+fn tunings_share_uploads_and_a_service_that_lost_them_gets_them_again() {
+    let (service, folder) = (service(), tempfile::tempdir().unwrap());
+    let alone = run(&service, &settings("sracos", 40), &folder.path().join("alone")).unwrap();
+    let uploads = || service.counts().uploads.load(Ordering::Relaxed);
+    let before = uploads();
+    let shared = SharedUploads::new(&service);
+    for name in ["one", "two"] {
+        let tuned = run(&shared, &settings("sracos", 40), &folder.path().join(name)).unwrap();
+        assert_eq!(essence(&tuned), essence(&alone));
+    }
+    assert_eq!(uploads(), before + 2);
+    for name in service.names() {
+        service.remove(&name).unwrap();
+    }
+    let tuned = run(&shared, &settings("sracos", 40), &folder.path().join("three")).unwrap();
+    assert_eq!(essence(&tuned), essence(&alone));
+    assert_eq!((uploads(), service.held().0), (before + 4, 2));
+    drop(shared);
+    assert_eq!(service.held().0, 0);
+}
+
+#[test]
+fn a_mean_of_the_best_prompts_is_kept_and_resumed() {
+    let (service, folder) = (service(), tempfile::tempdir().unwrap());
+    let settings = TuneSettings { calibrate: true, average: 5, ..settings("race-cars", 60) };
+    let whole = run(&service, &settings, &folder.path().join("whole")).unwrap();
+    let pieces = folder.path().join("pieces");
+    let tuned =
+        (0..40).find_map(|_| run(&Fails(&service, AtomicUsize::new(9)), &settings, &pieces).ok());
+    assert_eq!(essence(&tuned.unwrap()), essence(&whole));
+    let saved = |name: &str| std::fs::read(folder.path().join(name).join(PROMPT)).unwrap();
+    assert_eq!(saved("whole"), saved("pieces"));
+    // The mean of five is not one of them: its loss is none that a call had.
+    let last = whole.looks.last().unwrap().train.loss;
+    assert!(whole.improvements.iter().all(|(_, loss)| *loss != last));
+}
+
+#[test]
+fn calibration_takes_the_bias_out_and_the_prompt_has_the_shifts() {
+    let (service, folder) = (service(), tempfile::tempdir().unwrap());
+    let settings = TuneSettings { calibrate: true, ..settings("race-cars", 60) };
+    let tuned = run(&service, &settings, folder.path()).unwrap();
+    let baselines = tuned.baselines;
+    assert!(baselines.calibrated.train.loss < baselines.untuned.train.loss, "{baselines:?}");
+    // The search starts from the calibrated loss of p0, and finds a lower one.
+    assert_eq!(tuned.improvements[0], (1, baselines.calibrated.train.loss));
+    assert!(tuned.looks.last().unwrap().train.loss < baselines.calibrated.train.loss);
+    let prompt = Prompt::load(&folder.path().join(PROMPT)).unwrap();
+    assert_eq!(prompt.origin.shifts.len(), 2);
+    assert!(prompt.origin.shifts[0] != 0.0);
+    // With its shifts it has the scores of the kept prompt, on texts that they were not fitted on.
+    let panel = UploadedExamples::new(&service, &task(), Position::Suffix, "so", &split().dev);
+    let panel = panel.unwrap();
+    let logits = panel.logits(std::slice::from_ref(&prompt.numbers)).unwrap().remove(0).unwrap();
+    let score =
+        |logits: &[f32]| racecars_lm::loss::score(settings.loss, logits, 2, &panel.labels());
+    assert_eq!(score(&prompt.calibrated(logits.clone())), tuned.kept.dev);
+    assert_ne!(score(&logits), tuned.kept.dev);
+    // Shifts for another number of words are refused.
+    let mut wrong = prompt;
+    wrong.origin.shifts.push(0.0);
+    let path = folder.path().join("wrong.safetensors");
+    wrong.save(&path).unwrap();
+    let error = Prompt::load(&path).unwrap_err().to_string();
+    assert!(error.contains("3 shifts for 2 label words"), "{error}");
 }
 
 #[test]
@@ -160,9 +248,9 @@ fn a_journal_of_another_tuning_is_refused() {
     std::fs::write(&journal, text.replacen("\"check\":\"", "\"check\":\"0", 1)).unwrap();
     let error = run(&service, &first, folder.path()).unwrap_err().to_string();
     assert!(error.contains("other points"), "{error}");
-    std::fs::write(&journal, text.replacen("{\"calls\"", "{\"call\"", 1)).unwrap();
+    std::fs::write(&journal, text.replacen("{\"calls\":{", "{\"call\":{", 1)).unwrap();
     let error = run(&service, &first, folder.path()).unwrap_err().to_string();
-    assert!(error.contains("line 2 of"), "{error}");
+    assert!(error.contains("line 3 of"), "{error}");
 }
 
 #[test]
@@ -196,8 +284,8 @@ fn settings_out_of_range_are_named() {
         (TuneSettings { prompt_tokens: 600, ..good() }, "takes at most 512"),
         (TuneSettings { bound: f64::NAN, ..good() }, "bound NaN"),
         (TuneSettings { algorithm: "x".into(), ..good() }, "algorithm `x`"),
-        (TuneSettings { gamma: Some(2.0), ..good() }, "gamma"),
-        (TuneSettings { gamma: Some(0.5), ..settings("sracos", 9) }, "no setting `gamma`"),
+        (settings("race-cars(gamma=2)", 9), "gamma"),
+        (settings("sracos(gamma=0.5)", 9), "no setting `gamma`"),
     ] {
         let error = run(&service, &settings, folder.path()).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");

@@ -1,197 +1,406 @@
-//! GGUF files: the metadata, weights and tokenizer of models of the Llama family.
+//! Reading GGUF files: metadata and weights, in one file or split into several
+//! (`NAME-00001-of-00003.gguf`).
+//!
+//! A file has a header with the metadata (keys and values) and the names, shapes, formats and places of its
+//! tensors, and then their bytes. Every length is checked against that of the file before memory is
+//! taken for it, so that a damaged file is refused.
 
-use super::tokenizer::Tokens;
+use super::quantized::{Format, Table};
 use crate::error::{Error, Result};
-use candle_core::Device;
-use candle_core::quantized::gguf_file::{Content, Value};
+use std::collections::HashMap;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use tokenizers::models::bpe::BPE;
-use tokenizers::pre_tokenizers::PreTokenizerWrapper;
-use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::pre_tokenizers::digits::Digits;
-use tokenizers::pre_tokenizers::sequence::Sequence;
-use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
-use tokenizers::tokenizer::SplitDelimiterBehavior;
-use tokenizers::{AddedToken, Tokenizer};
 
-/// The pattern by which llama3's tokenizer splits a text before merging.
-const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-
-/// An open GGUF file.
+/// Open GGUF files of one model.
+#[derive(Debug)]
 pub(super) struct Gguf {
-    path: PathBuf,
-    content: Content,
-    reader: BufReader<File>,
+    /// The files, the one with the metadata first.
+    files: Vec<(PathBuf, File)>,
+    metadata: HashMap<String, Value>,
+    tensors: HashMap<String, TensorPlace>,
 }
 
+/// A value of the metadata.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    Flag(bool),
+    Integer(i128),
+    Number(f64),
+    Text(String),
+    List(Vec<Value>),
+}
+
+/// Where a tensor is.
+#[derive(Debug)]
+struct TensorPlace {
+    file: usize,
+    format: Format,
+    /// Rows first.
+    shape: Vec<usize>,
+    offset: u64,
+    bytes: usize,
+}
+
+/// No count of a real model is larger; a damaged file must not exhaust memory.
+const MAX_COUNT: usize = 1 << 28;
+/// The maximum number of lists within each other.
+const MAX_DEPTH: u32 = 4;
+
 impl Gguf {
+    /// Opens a file, and the others of the same model if it is split.
     pub(super) fn open(path: &Path) -> Result<Self> {
+        let mut model =
+            Gguf { files: Vec::new(), metadata: HashMap::new(), tensors: HashMap::new() };
+        for path in split_files(path) {
+            model.read(&path).map_err(|error| {
+                error.within(format!("{} cannot be read as GGUF", path.display()))
+            })?;
+        }
+        Ok(model)
+    }
+
+    /// Reads the header of another file.
+    fn read(&mut self, path: &Path) -> Result<()> {
         let file = File::open(path).map_err(|error| Error::system("open", path, error))?;
-        let mut reader = BufReader::with_capacity(1 << 20, file);
-        let content = Content::read(&mut reader).map_err(|error| {
-            Error::model(format!("{} is not a whole GGUF file: {error}", path.display()))
-        })?;
-        Ok(Gguf { path: path.to_path_buf(), content, reader })
+        let length = file.metadata().map_err(|error| Error::system("read", path, error))?.len();
+        let mut header = Header { reader: BufReader::new(file), place: 0, length };
+        let (metadata, tensors) = header.read(self.files.len())?;
+        if self.files.is_empty() {
+            self.metadata = metadata;
+        }
+        for (name, place) in tensors {
+            if self.tensors.contains_key(&name) {
+                return Err(Error::model(format!("`{name}` is there twice")));
+            }
+            self.tensors.insert(name, place);
+        }
+        self.files.push((path.to_path_buf(), header.reader.into_inner()));
+        Ok(())
+    }
+
+    fn path(&self) -> std::path::Display<'_> {
+        self.files[0].0.display()
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&Value> {
+        self.metadata.get(key)
     }
 
     fn value(&self, key: &str) -> Result<&Value> {
-        self.content.metadata.get(key).ok_or_else(|| {
-            Error::model(format!("{} has no `{key}` in its metadata", self.path.display()))
-        })
+        self.get(key)
+            .ok_or_else(|| Error::model(format!("{} has no `{key}` in its metadata", self.path())))
     }
 
     /// An error about the value of `key`.
-    fn wrong(&self, key: &str, error: impl std::fmt::Display) -> Error {
-        Error::model(format!("`{key}` of {}: {error}", self.path.display()))
+    pub(super) fn wrong(&self, key: &str, error: impl std::fmt::Display) -> Error {
+        Error::model(format!("`{key}` of {}: {error}", self.path()))
     }
 
     pub(super) fn text(&self, key: &str) -> Result<&str> {
-        self.value(key)?.to_string().map(|text| &**text).map_err(|error| self.wrong(key, error))
+        match self.value(key)? {
+            Value::Text(text) => Ok(text),
+            other => Err(self.wrong(key, format!("{} is not a text", other.shown()))),
+        }
     }
 
     pub(super) fn count(&self, key: &str) -> Result<usize> {
-        let count = match self.value(key)? {
-            Value::U32(x) => u64::from(*x),
-            Value::U64(x) => *x,
-            Value::I32(x) if *x >= 0 => u64::from(x.unsigned_abs()),
-            Value::I64(x) if *x >= 0 => x.unsigned_abs(),
-            other => return Err(self.wrong(key, format!("{other:?} is not a count"))),
-        };
-        // No count of a real model is this large; a damaged file must not exhaust memory.
-        if count == 0 || count > 1 << 28 {
-            return Err(self.wrong(key, format!("{count} is not between 1 and {}", 1 << 28)));
-        }
-        Ok(count as usize)
-    }
-
-    fn token(&self, key: &str, vocabulary: usize) -> Result<u32> {
-        match self.value(key)?.to_u32() {
-            Ok(token) if (token as usize) < vocabulary => Ok(token),
-            _ => Err(self.wrong(key, format!("not a token, of which there are {vocabulary}"))),
+        match self.value(key)? {
+            Value::Integer(x) => match usize::try_from(*x) {
+                Ok(count @ 1..=MAX_COUNT) => Ok(count),
+                _ => Err(self.wrong(key, format!("{x} is not between 1 and {MAX_COUNT}"))),
+            },
+            other => Err(self.wrong(key, format!("{} is not a count", other.shown()))),
         }
     }
 
     /// As [`Gguf::count`], for a key that may be missing.
     pub(super) fn count_or(&self, key: &str, default: usize) -> Result<usize> {
-        match self.content.metadata.contains_key(key) {
-            true => self.count(key),
-            false => Ok(default),
+        self.get(key).map_or(Ok(default), |_| self.count(key))
+    }
+
+    /// A number of a token.
+    pub(super) fn token(&self, key: &str, vocabulary: usize) -> Result<u32> {
+        match self.value(key)? {
+            Value::Integer(x) if (0..vocabulary as i128).contains(x) => Ok(*x as u32),
+            _ => Err(self.wrong(key, format!("not a token, of which there are {vocabulary}"))),
         }
     }
 
     pub(super) fn number(&self, key: &str) -> Result<f64> {
-        let value = self.value(key)?;
-        (value.to_f32().map(f64::from).or_else(|_| value.to_f64()))
-            .map_err(|error| self.wrong(key, error))
+        match self.value(key)? {
+            Value::Number(x) if x.is_finite() => Ok(*x),
+            other => Err(self.wrong(key, format!("{} is not a number", other.shown()))),
+        }
     }
 
     /// As [`Gguf::number`], for a key that may be missing.
     pub(super) fn number_or(&self, key: &str, default: f64) -> Result<f64> {
-        match self.content.metadata.contains_key(key) {
-            true => self.number(key),
-            false => Ok(default),
+        self.get(key).map_or(Ok(default), |_| self.number(key))
+    }
+
+    pub(super) fn flag(&self, key: &str) -> Option<bool> {
+        match self.get(key) {
+            Some(Value::Flag(flag)) => Some(*flag),
+            _ => None,
         }
     }
 
-    fn flag(&self, key: &str) -> bool {
-        self.content.metadata.get(key).is_some_and(|value| value.to_bool().unwrap_or(false))
+    pub(super) fn list(&self, key: &str) -> Result<&[Value]> {
+        match self.value(key)? {
+            Value::List(values) => Ok(values),
+            other => Err(self.wrong(key, format!("{} is not a list", other.shown()))),
+        }
     }
 
-    fn texts(&self, key: &str) -> Result<Vec<String>> {
-        let values = self.value(key)?.to_vec().map_err(|error| self.wrong(key, error))?;
-        (values.iter())
-            .map(|value| value.to_string().cloned().map_err(|error| self.wrong(key, error)))
-            .collect()
+    pub(super) fn texts(&self, key: &str) -> Result<Vec<&str>> {
+        let values = self.list(key)?.iter();
+        (values.map(|value| match value {
+            Value::Text(text) => Ok(&**text),
+            other => Err(self.wrong(key, format!("{} is not a text", other.shown()))),
+        }))
+        .collect()
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
-        self.content.tensor_infos.contains_key(name)
+        self.tensors.contains_key(name)
     }
 
-    /// A weight, dequantized, which must be of this shape.
-    pub(super) fn tensor(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
-        let place = format!("`{name}` of {}", self.path.display());
-        let refuse = |error: candle_core::Error| Error::model(error).within(&place);
-        // Checked before reading, so that a damaged file cannot request any amount of memory.
-        match self.content.tensor_infos.get(name) {
-            None => return Err(Error::model(format!("{place} is missing"))),
-            Some(info) if info.shape.dims() != shape => {
-                let found = info.shape.dims();
-                return Err(Error::model(format!("{place} is {found:?}, not {shape:?}")));
+    /// The shape of a tensor, rows first.
+    pub(super) fn shape(&self, name: &str) -> Result<&[usize]> {
+        Ok(&self.place(name)?.shape)
+    }
+
+    fn place(&self, name: &str) -> Result<&TensorPlace> {
+        let place = self.tensors.get(name);
+        place.ok_or_else(|| Error::model(format!("`{name}` of {} is missing", self.path())))
+    }
+
+    /// The bytes of a tensor, which must be of this shape, and their format.
+    fn bytes(&self, name: &str, shape: &[usize]) -> Result<(Format, Vec<u8>)> {
+        let place = self.place(name)?;
+        let (path, file) = &self.files[place.file];
+        if place.shape != shape {
+            let found = &place.shape;
+            let of = path.display();
+            return Err(Error::model(format!("`{name}` of {of} is {found:?}, not {shape:?}")));
+        }
+        let mut bytes = vec![0; place.bytes];
+        let mut reader: &File = file;
+        (reader.seek(SeekFrom::Start(place.offset)))
+            .and_then(|_| reader.read_exact(&mut bytes))
+            .map_err(|error| Error::system("read", path, error))?;
+        Ok((place.format, bytes))
+    }
+
+    /// A weight as single-precision numbers, which must be of this shape.
+    pub(super) fn tensor(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
+        let (format, bytes) = self.bytes(name, shape)?;
+        let mut numbers = Vec::new();
+        format.read(&bytes, &mut numbers);
+        Ok(numbers)
+    }
+
+    /// As [`Gguf::tensor`], for a weight that may be missing.
+    pub(super) fn tensor_if_any(&self, name: &str, shape: &[usize]) -> Result<Option<Vec<f32>>> {
+        self.has(name).then(|| self.tensor(name, shape)).transpose()
+    }
+
+    /// A matrix in its format.
+    pub(super) fn table(&self, name: &str, rows: usize, width: usize) -> Result<Table> {
+        let (format, bytes) = self.bytes(name, &[rows, width])?;
+        Ok(Table::new(format, width, bytes))
+    }
+}
+
+/// All files of the model that `path` is a file of.
+pub(crate) fn split_files(path: &Path) -> Vec<PathBuf> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    match name.and_then(split_name) {
+        Some((stem, count)) => (1..=count)
+            .map(|i| path.with_file_name(format!("{stem}-{i:05}-of-{count:05}.gguf")))
+            .collect(),
+        None => vec![path.to_path_buf()],
+    }
+}
+
+/// The part of the name that the files of a split model share, and their number.
+pub(super) fn split_name(name: &str) -> Option<(&str, u32)> {
+    let number = |text: &str| match text.len() == 5 && text.bytes().all(|b| b.is_ascii_digit()) {
+        true => text.parse::<u32>().ok(),
+        false => None,
+    };
+    let (rest, count) = name.strip_suffix(".gguf")?.rsplit_once("-of-")?;
+    let (stem, i) = rest.rsplit_once('-')?;
+    let (i, count) = (number(i)?, number(count)?);
+    (1..=count).contains(&i).then_some((stem, count))
+}
+
+impl Value {
+    /// For messages.
+    fn shown(&self) -> String {
+        match self {
+            Value::List(values) => format!("a list of {}", values.len()),
+            other => format!("{other:?}"),
+        }
+    }
+}
+
+/// A header that is being read.
+struct Header {
+    reader: BufReader<File>,
+    place: u64,
+    length: u64,
+}
+
+type Contents = (HashMap<String, Value>, Vec<(String, TensorPlace)>);
+
+impl Header {
+    fn read(&mut self, file: usize) -> Result<Contents> {
+        if self.array()? != *b"GGUF" {
+            return Err(Error::model("it does not begin with GGUF"));
+        }
+        match self.u32()? {
+            2 | 3 => {}
+            version => {
+                return Err(Error::model(format!(
+                    "version {version} of the format is not supported; 2 and 3 are, little-endian"
+                )));
             }
-            Some(_) => {}
         }
-        let quantized =
-            self.content.tensor(&mut self.reader, name, &Device::Cpu).map_err(refuse)?;
-        let tensor = quantized.dequantize(&Device::Cpu).map_err(refuse)?;
-        tensor.flatten_all().and_then(|tensor| tensor.to_vec1()).map_err(refuse)
-    }
-
-    /// The tokenizer inside the file: byte-level BPE, as SmolLM, GPT-2 and Llama 3 have it.
-    pub(super) fn tokenizer(&self) -> Result<Tokens> {
-        let model = self.text("tokenizer.ggml.model")?;
-        if model != "gpt2" {
-            return Err(self.wrong(
-                "tokenizer.ggml.model",
-                format!("`{model}` is not supported; byte-level BPE (`gpt2`) is"),
-            ));
+        let tensor_count = self.u64()?;
+        let mut metadata = HashMap::new();
+        for _ in 0..self.u64()? {
+            let key = self.text()?;
+            let kind = self.u32()?;
+            let value = self.value(kind, MAX_DEPTH).map_err(|error| error.within(&key))?;
+            metadata.insert(key, value);
         }
-        let texts = self.texts("tokenizer.ggml.tokens")?;
-        let merges = (self.texts("tokenizer.ggml.merges")?.into_iter())
-            .map(|merge| match merge.split_once(' ') {
-                Some((left, right)) => Ok((left.to_string(), right.to_string())),
-                None => {
-                    Err(self.wrong("tokenizer.ggml.merges", format!("`{merge}` is not a pair")))
-                }
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let vocabulary = texts.iter().cloned().zip(0..).collect::<tokenizers::models::bpe::Vocab>();
-        let bpe = BPE::builder()
-            .vocab_and_merges(vocabulary, merges)
-            .build()
-            .map_err(|error| self.wrong("tokenizer.ggml.merges", error))?;
-        let mut tokenizer = Tokenizer::new(bpe);
-        tokenizer.with_pre_tokenizer(Some(self.pre_tokenizer()?));
-        // Types 3 (control) and 4 (user-defined) are matched in a text before it is split.
-        if let Ok(Value::Array(types)) = self.value("tokenizer.ggml.token_type") {
-            let whole = texts
-                .iter()
-                .zip(types)
-                .filter(|(_, kind)| matches!(kind, Value::I32(3 | 4) | Value::U32(3 | 4)));
-            let whole: Vec<_> =
-                whole.map(|(text, _)| AddedToken::from(text.clone(), true)).collect();
-            tokenizer.add_special_tokens(&whole);
+        let mut tensors = Vec::new();
+        for _ in 0..tensor_count {
+            let name = self.text()?;
+            let place = self.tensor(file).map_err(|error| error.within(format!("`{name}`")))?;
+            tensors.push((name, place));
         }
-        let begin = match self.flag("tokenizer.ggml.add_bos_token") {
-            true => vec![self.token("tokenizer.ggml.bos_token_id", texts.len())?],
-            false => Vec::new(),
+        let alignment = match metadata.get("general.alignment") {
+            None => 32,
+            Some(Value::Integer(x @ 1..=65536)) => *x as u64,
+            Some(other) => {
+                return Err(Error::model(format!("the alignment is {}", other.shown())));
+            }
         };
-        Ok(Tokens::new(tokenizer, begin, Vec::new(), None))
+        let start = self.place.next_multiple_of(alignment);
+        for (name, place) in &mut tensors {
+            let end = (start.checked_add(place.offset))
+                .and_then(|offset| offset.checked_add(place.bytes as u64));
+            match end {
+                Some(end) if end <= self.length => place.offset += start,
+                _ => return Err(Error::model(format!("`{name}` ends after the file"))),
+            }
+        }
+        Ok((metadata, tensors))
     }
 
-    fn pre_tokenizer(&self) -> Result<PreTokenizerWrapper> {
-        let bytes = |by_regex| ByteLevel::new(false, false, by_regex);
-        let sequence = |first: PreTokenizerWrapper, then: ByteLevel| {
-            PreTokenizerWrapper::Sequence(Sequence::new(vec![first, then.into()]))
-        };
-        let key = "tokenizer.ggml.pre";
-        Ok(match self.text(key)? {
-            "smollm" | "starcoder" | "refact" | "command-r" => {
-                sequence(Digits::new(true).into(), bytes(true))
+    fn tensor(&mut self, file: usize) -> Result<TensorPlace> {
+        let dimensions = self.u32()?;
+        if !(1..=4).contains(&dimensions) {
+            return Err(Error::model(format!("it has {dimensions} dimensions")));
+        }
+        let mut shape = Vec::new();
+        let mut numbers = 1_usize;
+        for _ in 0..dimensions {
+            let size = self.u64()?;
+            let total = usize::try_from(size).ok().and_then(|size| numbers.checked_mul(size));
+            match total {
+                Some(total @ 1..) => numbers = total,
+                _ => return Err(Error::model(format!("a dimension is {size}"))),
             }
-            "gpt-2" | "gpt2" | "default" => bytes(true).into(),
-            "llama3" | "llama-v3" | "llama-bpe" | "smaug-bpe" => {
-                let pattern = SplitPattern::Regex(LLAMA3.to_string());
-                let split = Split::new(pattern, SplitDelimiterBehavior::Isolated, false)
-                    .map_err(|error| self.wrong(key, error))?;
-                sequence(split.into(), bytes(false))
+            shape.push(size as usize);
+        }
+        let format = Format::numbered(self.u32()?)?;
+        let bytes = (format.bytes(shape[0]))
+            .and_then(|row| row.checked_mul(numbers / shape[0]))
+            .ok_or_else(|| Error::model(format!("rows of {} are not whole blocks", shape[0])))?;
+        let offset = self.u64()?;
+        shape.reverse();
+        Ok(TensorPlace { file, format, shape, offset, bytes })
+    }
+
+    fn value(&mut self, kind: u32, depth: u32) -> Result<Value> {
+        Ok(match kind {
+            0 => Value::Integer(u8::from_le_bytes(self.array()?).into()),
+            1 => Value::Integer(i8::from_le_bytes(self.array()?).into()),
+            2 => Value::Integer(u16::from_le_bytes(self.array()?).into()),
+            3 => Value::Integer(i16::from_le_bytes(self.array()?).into()),
+            4 => Value::Integer(self.u32()?.into()),
+            5 => Value::Integer(i32::from_le_bytes(self.array()?).into()),
+            6 => Value::Number(f32::from_le_bytes(self.array()?).into()),
+            7 => Value::Flag(self.array::<1>()? != [0]),
+            8 => Value::Text(self.text()?),
+            9 if depth > 0 => {
+                let (kind, count) = (self.u32()?, self.u64()?);
+                // Every value has at least a byte.
+                self.check(count)?;
+                let values = (0..count).map(|_| self.value(kind, depth - 1));
+                Value::List(values.collect::<Result<_>>()?)
             }
-            other => {
-                let known = "smollm, starcoder, gpt-2, llama-bpe";
-                return Err(self.wrong(key, format!("`{other}` is none of {known}")));
-            }
+            10 => Value::Integer(self.u64()?.into()),
+            11 => Value::Integer(i64::from_le_bytes(self.array()?).into()),
+            12 => Value::Number(f64::from_le_bytes(self.array()?)),
+            _ => return Err(Error::model(format!("value of unknown kind {kind}"))),
         })
+    }
+
+    fn text(&mut self) -> Result<String> {
+        let length = self.u64()?;
+        self.check(length)?;
+        let mut bytes = vec![0; length as usize];
+        self.fill(&mut bytes)?;
+        String::from_utf8(bytes).map_err(|_| Error::model("a text is not UTF-8"))
+    }
+
+    /// Checks that the file has as many bytes more.
+    fn check(&self, bytes: u64) -> Result<()> {
+        match bytes <= self.length.saturating_sub(self.place) {
+            true => Ok(()),
+            false => Err(Error::model(format!("it ends after {} bytes, too early", self.length))),
+        }
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
+        self.check(bytes.len() as u64)?;
+        self.reader.read_exact(bytes).map_err(Error::model)?;
+        self.place += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.fill(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn u32(&mut self) -> Result<u32> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    fn u64(&mut self) -> Result<u64> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_of_a_split_model_are_found_by_any_of_them() {
+        let files = split_files(Path::new("/m/big-00002-of-00003.gguf"));
+        let expected = [1, 2, 3].map(|i| PathBuf::from(format!("/m/big-0000{i}-of-00003.gguf")));
+        assert_eq!(files, expected);
+        for name in ["big.gguf", "big-1-of-3.gguf", "big-00004-of-00003.gguf", "a-00001-of-x.gguf"]
+        {
+            assert_eq!(split_files(Path::new(name)), [PathBuf::from(name)]);
+        }
     }
 }

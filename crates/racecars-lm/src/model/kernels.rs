@@ -94,17 +94,27 @@ impl NullaryFnOnce for GeluKernel<'_> {
     }
 }
 
-/// `silu(gate) * up`, where each row has its `width` gates first and then as many ups.
-pub(super) fn gated(x: &[f32], width: usize) -> Vec<f32> {
+/// The activation of gates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Activation {
+    /// x times the logistic function of x.
+    Silu,
+    /// The approximation of [`gelu`] with a hyperbolic tangent (Hendrycks and Gimpel 2016).
+    TanhGelu,
+}
+
+/// `activation(gate) * up`, where each row has its `width` gates first and then as many ups.
+pub(super) fn gated(x: &[f32], width: usize, activation: Activation) -> Vec<f32> {
     let mut out = vec![0.0; x.len() / 2];
     let arch = Arch::new();
     (x.par_chunks_exact(2 * width).zip(out.par_chunks_exact_mut(width)))
-        .for_each(|(row, out)| arch.dispatch(GatedKernel { row, out }));
+        .for_each(|(row, out)| arch.dispatch(GatedKernel { row, activation, out }));
     out
 }
 
 struct GatedKernel<'a> {
     row: &'a [f32],
+    activation: Activation,
     out: &'a mut [f32],
 }
 
@@ -114,8 +124,16 @@ impl NullaryFnOnce for GatedKernel<'_> {
     #[inline(always)]
     fn call(self) {
         let (gates, ups) = self.row.split_at(self.out.len());
-        for ((out, gate), up) in self.out.iter_mut().zip(gates).zip(ups) {
-            *out = gate / (1.0 + exp(-gate)) * up;
+        let numbers = self.out.iter_mut().zip(gates).zip(ups);
+        match self.activation {
+            Activation::Silu => numbers.for_each(|((out, gate), up)| {
+                *out = gate / (1.0 + exp(-gate)) * up;
+            }),
+            // 0.5 x (1 + tanh y) = x / (1 + exp(-2 y)), with y = sqrt(2 / pi) (x + 0.044715 x^3).
+            Activation::TanhGelu => numbers.for_each(|((out, gate), up)| {
+                let y = 0.797_884_6 * gate * 0.044_715_f32.mul_add(gate * gate, 1.0);
+                *out = gate / (1.0 + exp(-2.0 * y)) * up;
+            }),
         }
     }
 }
@@ -125,31 +143,53 @@ pub(super) fn add(x: &mut [f32], y: &[f32]) {
     x.iter_mut().zip(y).for_each(|(x, y)| *x += y);
 }
 
-/// Angles of rotary position embeddings: cosine and sine per position and pair of coordinates.
+/// Angles of rotary position embeddings (Su et al. 2021): cosine and sine per position and pair of coordinates.
 pub(super) struct RotaryAngles {
     pairs: usize,
+    order: PairOrder,
     cos: Vec<f32>,
     sin: Vec<f32>,
 }
 
+/// Which coordinates of a head are rotated together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PairOrder {
+    /// Neighbours.
+    Neighbours,
+    /// One of the first half and one of the second.
+    Halves,
+}
+
 impl RotaryAngles {
-    /// For positions up to `context`, and heads of which the first `width` coordinates are rotated.
-    pub(super) fn new(context: usize, width: usize, base: f64) -> Self {
-        let pairs = width / 2;
+    /// For positions up to `context`; `frequencies` has the angle of a step for each pair.
+    pub(super) fn new(context: usize, order: PairOrder, frequencies: &[f64]) -> Self {
         let angles = (0..context).flat_map(|position| {
-            (0..pairs).map(move |i| position as f64 * base.powf(-2.0 * i as f64 / width as f64))
+            frequencies.iter().map(move |frequency| position as f64 * frequency)
         });
         let (cos, sin) = angles.map(|angle| (angle.cos() as f32, angle.sin() as f32)).unzip();
-        RotaryAngles { pairs, cos, sin }
+        RotaryAngles { pairs: frequencies.len(), order, cos, sin }
     }
 
-    /// Rotates pairs of neighbouring coordinates of one head at a position, in the order of GGUF files.
+    /// Rotates the pairs of one head at a position.
     #[inline(always)]
     fn rotate_head(&self, head: &mut [f32], position: usize) {
         let angles = position * self.pairs..(position + 1) * self.pairs;
         let (cos, sin) = (&self.cos[angles.clone()], &self.sin[angles]);
-        for ((pair, cos), sin) in head.chunks_exact_mut(2).zip(cos).zip(sin) {
-            (pair[0], pair[1]) = (pair[0] * cos - pair[1] * sin, pair[0] * sin + pair[1] * cos);
+        let turn = |x: &mut f32, y: &mut f32, cos: f32, sin: f32| {
+            (*x, *y) = (*x * cos - *y * sin, *x * sin + *y * cos);
+        };
+        match self.order {
+            PairOrder::Neighbours => {
+                for (([x, y], cos), sin) in head.as_chunks_mut().0.iter_mut().zip(cos).zip(sin) {
+                    turn(x, y, *cos, *sin);
+                }
+            }
+            PairOrder::Halves => {
+                let (left, right) = head.split_at_mut(self.pairs);
+                for (((x, y), cos), sin) in left.iter_mut().zip(right).zip(cos).zip(sin) {
+                    turn(x, y, *cos, *sin);
+                }
+            }
         }
     }
 }
@@ -217,19 +257,22 @@ pub(super) fn rotate(
 pub(super) enum AttentionMask {
     /// Itself and the tokens before it.
     Causal,
+    /// Itself and the tokens before it, this many in total.
+    Window(usize),
     /// All tokens.
     Full,
 }
 
 /// Attention: each token of a piece attends to the tokens before the piece, and within it to those that
 /// `mask` allows.
-/// `rows` has queries, keys and values side by side.
+/// `rows` has queries, keys and values side by side. `scale` multiplies their products.
 pub(super) fn attend(
     rows: &[f32],
     pieces: &[SequencePiece],
     heads: Heads,
     past: &LayerCache,
     mask: AttentionMask,
+    scale: f32,
 ) -> Vec<f32> {
     let (row, out_row) = (heads.row(), heads.query_row());
     let mut out = vec![0.0; rows.len() / row * out_row];
@@ -243,7 +286,7 @@ pub(super) fn attend(
     }
     let arch = Arch::new();
     jobs.into_par_iter().for_each(|(piece, rows, out)| {
-        arch.dispatch(AttentionKernel { rows, piece, heads, past, mask, out });
+        arch.dispatch(AttentionKernel { rows, piece, heads, past, mask, scale, out });
     });
     out
 }
@@ -254,6 +297,7 @@ struct AttentionKernel<'a> {
     heads: Heads,
     past: &'a LayerCache,
     mask: AttentionMask,
+    scale: f32,
     out: &'a mut [f32],
 }
 
@@ -268,18 +312,23 @@ impl NullaryFnOnce for AttentionKernel<'_> {
 
 #[inline(always)]
 fn attend_piece(attention: AttentionKernel<'_>) {
-    let AttentionKernel { rows, piece, heads, past, mask, out } = attention;
+    let AttentionKernel { rows, piece, heads, past, mask, scale, out } = attention;
     let Heads { queries, keys, width } = heads;
-    let scale = 1.0 / (width as f32).sqrt();
     let past_row = heads.key_row();
     let past_rows = piece.past.start * past_row..piece.past.end * past_row;
     let (past_keys, past_values) = (&past.keys[past_rows.clone()], &past.values[past_rows]);
     let mut weights = Vec::with_capacity(piece.past.len() + piece.length);
     for (i, out) in out.chunks_exact_mut(heads.query_row()).enumerate() {
-        let own = match mask {
-            AttentionMask::Causal => &rows[..(i + 1) * heads.row()],
-            AttentionMask::Full => rows,
+        let visible = piece.past.len() + i + 1;
+        let (end, hidden) = match mask {
+            AttentionMask::Causal => (i + 1, 0),
+            AttentionMask::Window(size) => (i + 1, visible.saturating_sub(size)),
+            AttentionMask::Full => (piece.length, 0),
         };
+        let hidden_past = hidden.min(piece.past.len());
+        let own = &rows[(hidden - hidden_past) * heads.row()..end * heads.row()];
+        let past_keys = &past_keys[hidden_past * past_row..];
+        let past_values = &past_values[hidden_past * past_row..];
         let query_row = &rows[i * heads.row()..];
         for head in 0..queries {
             let shared = head / (queries / keys) * width;
@@ -295,7 +344,7 @@ fn attend_piece(attention: AttentionKernel<'_>) {
             }
             softmax(&mut weights);
             let out = &mut out[head * width..(head + 1) * width];
-            let (before, now) = weights.split_at(piece.past.len());
+            let (before, now) = weights.split_at(piece.past.len() - hidden_past);
             for (weight, row) in before.iter().zip(past_values.chunks_exact(past_row)) {
                 add_weighted(out, *weight, &row[shared..shared + width]);
             }
@@ -400,10 +449,12 @@ mod tests {
         let heads = Heads { queries: 4, keys: 2, width: 6 };
         let mut random = racecars::random::Random::new(1);
         let mut rows: Vec<f32> = (0..7 * heads.row()).map(|_| random.normal() as f32).collect();
-        let rotation = RotaryAngles::new(16, 6, 1e4);
+        let rotation = RotaryAngles::new(16, PairOrder::Neighbours, &[1.0, 0.05, 0.002]);
+        let scale = 1.0 / 6_f32.sqrt();
         let whole = [SequencePiece { position: 0, length: 7, past: 0..0 }];
         rotate(&mut rows, &whole, heads, &rotation);
-        let out = attend(&rows, &whole, heads, &LayerCache::default(), AttentionMask::Causal);
+        let nothing = LayerCache::default();
+        let out = attend(&rows, &whole, heads, &nothing, AttentionMask::Causal, scale);
 
         let keys = |row: &[f32]| row[24..36].to_vec();
         let values = |row: &[f32]| row[36..48].to_vec();
@@ -413,11 +464,27 @@ mod tests {
         };
         let later = [SequencePiece { position: 4, length: 3, past: 0..4 }];
         assert_eq!(
-            attend(&rows[4 * 48..], &later, heads, &past, AttentionMask::Causal),
+            attend(&rows[4 * 48..], &later, heads, &past, AttentionMask::Causal, scale),
             out[4 * 24..]
         );
+        // With a window, what is out of it might as well not be there.
+        for size in 1..=8 {
+            let mask = AttentionMask::Window(size);
+            let windowed = attend(&rows, &whole, heads, &nothing, mask, scale);
+            assert_eq!(
+                attend(&rows[4 * 48..], &later, heads, &past, mask, scale),
+                windowed[4 * 24..]
+            );
+            for i in 0..7_usize {
+                let first = (i + 1).saturating_sub(size);
+                let alone = [SequencePiece { position: first, length: i + 1 - first, past: 0..0 }];
+                let rows = &rows[first * 48..(i + 1) * 48];
+                let alone = attend(rows, &alone, heads, &nothing, AttentionMask::Causal, scale);
+                assert_eq!(alone[alone.len() - 24..], windowed[i * 24..(i + 1) * 24]);
+            }
+        }
         // The last token attends to all tokens in both cases; the others, with a full mask, also to later ones.
-        let all = attend(&rows, &whole, heads, &LayerCache::default(), AttentionMask::Full);
+        let all = attend(&rows, &whole, heads, &nothing, AttentionMask::Full, scale);
         assert_eq!(all[6 * 24..], out[6 * 24..]);
         assert_ne!(all[5 * 24..6 * 24], out[5 * 24..6 * 24]);
 
@@ -435,6 +502,19 @@ mod tests {
             let error = value.sum::<f64>() - f64::from(out[5 * 24 + 18 + i]);
             assert!(error.abs() < 1e-5, "{error}");
         }
+    }
+
+    /// A rotation of halves is that of neighbours with the coordinates in another order.
+    #[test]
+    fn pairs_are_neighbours_or_halves() {
+        let rotation = |order| RotaryAngles::new(8, order, &[1.0, 0.1]);
+        let head = [1.0, 2.0, 3.0, 4.0, 5.0];
+        let (mut neighbours, mut halves) = (head, [1.0, 3.0, 2.0, 4.0, 5.0]);
+        rotation(PairOrder::Neighbours).rotate_head(&mut neighbours, 3);
+        rotation(PairOrder::Halves).rotate_head(&mut halves, 3);
+        let [a, b, c, d, e] = neighbours;
+        assert_eq!(halves, [a, c, b, d, e]);
+        assert!((a - (3_f32.cos() - 2.0 * 3_f32.sin())).abs() < 1e-6);
     }
 
     #[test]
@@ -455,7 +535,11 @@ mod tests {
         {
             assert!((gelu(&[x])[0] - x * below).abs() < 1e-6, "{x}");
         }
-        let out = gated(&x, 10);
+        let out = gated(&x, 10, Activation::Silu);
         assert!((out[13] - x[23] / (1.0 + (-x[23]).exp()) * x[33]).abs() < 1e-5);
+        let out = gated(&x, 10, Activation::TanhGelu);
+        let tanh =
+            ((2.0 / std::f32::consts::PI).sqrt() * (x[23] + 0.044_715 * x[23].powi(3))).tanh();
+        assert!((out[13] - 0.5 * x[23] * (1.0 + tanh) * x[33]).abs() < 1e-5);
     }
 }

@@ -1,24 +1,30 @@
 //! Language models: texts with a continuous prompt go in, logits of label words come out.
 //!
-//! A [`Model`] is opened from a GGUF file (causal models of the Llama family) or from a folder with a
+//! A [`Model`] is opened from a GGUF file (causal models: Llama, Qwen, Gemma 3) or from a folder with a
 //! RoBERTa (`config.json`, `model.safetensors`, `tokenizer.json`). Texts are tokenized once, into a
 //! [`Batch`], on which any number of prompts can then be evaluated.
 
+mod causal;
 mod gguf;
 mod kernels;
 mod linear;
-mod llama;
+mod quantized;
 mod roberta;
 mod tokenizer;
+mod weights;
 
 use crate::error::{Error, Result};
+use causal::{Causal, KvCache};
 use gguf::Gguf;
 use kernels::SequencePiece;
-use llama::{KvCache, Llama};
 use roberta::Roberta;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::path::Path;
 use tokenizer::Tokens;
+
+pub(crate) use gguf::split_files;
+pub(crate) use weights::{INDEX, indexed_files};
 
 /// The number of tokens run at once: enough for fast matrix products, with little memory.
 const TOKENS_AT_ONCE: usize = 2048;
@@ -37,7 +43,7 @@ impl std::fmt::Debug for Model {
 }
 
 enum Network {
-    Llama(Box<Llama>),
+    Causal(Box<Causal>),
     Roberta(Box<Roberta>),
 }
 
@@ -80,11 +86,19 @@ pub struct EmbeddingStatistics {
 }
 
 impl EmbeddingStatistics {
-    fn of(numbers: &[f32]) -> Self {
-        let count = numbers.len().max(1) as f64;
-        let mean = numbers.iter().map(|&x| f64::from(x)).sum::<f64>() / count;
-        let square = numbers.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum::<f64>() / count;
-        EmbeddingStatistics { mean, std: square.sqrt() }
+    /// `rows` gives all numbers, and is called twice.
+    fn of<R: AsRef<[f32]>, I: Iterator<Item = R>>(rows: impl Fn() -> I) -> Self {
+        let (mut count, mut sum) = (0, 0.0);
+        for row in rows() {
+            count += row.as_ref().len();
+            row.as_ref().iter().for_each(|x| sum += f64::from(*x));
+        }
+        let count = count.max(1) as f64;
+        let (mean, mut squares) = (sum / count, 0.0);
+        for row in rows() {
+            row.as_ref().iter().for_each(|x| squares += (f64::from(*x) - mean).powi(2));
+        }
+        EmbeddingStatistics { mean, std: (squares / count).sqrt() }
     }
 }
 
@@ -181,6 +195,9 @@ impl Model {
         let mut files: Vec<_> = (files.filter_map(|file| Some(file.ok()?.path())))
             .filter(|file| file.extension().is_some_and(|extension| extension == "gguf"))
             .collect();
+        files.sort();
+        // The files of a split model count as one.
+        files.dedup_by(|file, kept| gguf::split_files(kept).contains(file));
         match (files.pop(), files.is_empty()) {
             (Some(file), true) => Model::open_gguf(&file),
             (Some(_), false) => Err(Error::model(format!(
@@ -195,23 +212,25 @@ impl Model {
     }
 
     fn open_gguf(path: &Path) -> Result<Self> {
-        let mut file = Gguf::open(path)?;
-        let tokens = file.tokenizer()?;
-        let llama = Llama::read(&mut file)?;
+        let file = Gguf::open(path)?;
+        let tokens = Tokens::from_gguf(&file)?;
+        let causal = Causal::read(&file)?;
+        tokens.check(causal.vocabulary).map_err(|error| error.within(path.display()))?;
         let info = ModelInfo {
             name: name(path),
             kind: ModelKind::Causal,
-            hidden: llama.hidden(),
-            layers: llama.depth(),
-            vocabulary: llama.vocabulary,
-            context: llama.context,
-            embedding: EmbeddingStatistics::of(llama.table()),
+            hidden: causal.hidden(),
+            layers: causal.depth(),
+            vocabulary: causal.vocabulary,
+            context: causal.context,
+            embedding: EmbeddingStatistics::of(|| causal.embeddings()),
         };
-        Ok(Model { info, tokens, network: Network::Llama(Box::new(llama)) })
+        Ok(Model { info, tokens, network: Network::Causal(Box::new(causal)) })
     }
 
     fn open_roberta(folder: &Path) -> Result<Self> {
         let (roberta, tokens) = Roberta::read(folder)?;
+        tokens.check(roberta.vocabulary()).map_err(|error| error.within(folder.display()))?;
         let info = ModelInfo {
             name: name(folder),
             kind: ModelKind::Masked,
@@ -219,7 +238,7 @@ impl Model {
             layers: roberta.depth(),
             vocabulary: roberta.vocabulary(),
             context: roberta.context(),
-            embedding: EmbeddingStatistics::of(roberta.table()),
+            embedding: EmbeddingStatistics::of(|| std::iter::once(roberta.table())),
         };
         Ok(Model { info, tokens, network: Network::Roberta(Box::new(roberta)) })
     }
@@ -230,15 +249,8 @@ impl Model {
     }
 
     /// The tokens of a text, without those at the beginning and end of every sequence.
-    pub fn tokenize(&self, text: &str) -> Result<Vec<u32>> {
-        let tokens = self.tokens.of(text)?;
-        match tokens.iter().find(|&&token| token as usize >= self.info.vocabulary) {
-            Some(token) => Err(Error::model(format!(
-                "token {token} of the tokenizer is beyond the vocabulary of {}",
-                self.info.vocabulary
-            ))),
-            None => Ok(tokens),
-        }
+    pub fn tokenize(&self, text: &str) -> Vec<u32> {
+        self.tokens.of(text, false)
     }
 
     /// Tokenizes texts. `words` are the label words. `base`, if not empty, is a text whose embedding is added
@@ -278,27 +290,27 @@ impl Model {
         let mut batch = Batch {
             rows,
             words: word_tokens,
-            base: self.tokenize(base)?,
+            base: self.tokenize(base),
             cache: None,
             tokens,
             bytes: tokens * size_of::<u32>(),
         };
-        if let Network::Llama(llama) = &self.network {
+        if let Network::Causal(causal) = &self.network {
             let before: usize = batch.rows.iter().map(|row| row.before.len()).sum();
-            batch.bytes += before * llama.bytes_per_token();
-            batch.cache = fill_cache(llama, &batch.rows);
+            batch.bytes += before * causal.bytes_per_token();
+            batch.cache = fill_cache(causal, &batch.rows);
         }
         Ok(batch)
     }
 
     fn row(&self, text: &InputText) -> Result<Row> {
         let mut before = self.tokens.begin().to_vec();
-        before.extend(self.tokenize(&text.before)?);
-        let mut after = self.tokenize(&text.after)?;
+        before.extend(self.tokens.of(&text.before, true));
+        let mut after = self.tokens.of(&text.after, text.before.is_empty());
         let mask = after.len();
         if let Some(token) = self.tokens.mask() {
             after.push(token);
-            after.extend(self.tokenize(&text.tail)?);
+            after.extend(self.tokenize(&text.tail));
             after.extend(self.tokens.end());
         }
         let length = before.len() + after.len();
@@ -355,7 +367,7 @@ impl Model {
             })
             .collect();
         let logits = match &self.network {
-            Network::Llama(llama) => causal_logits(llama, batch, &prompts),
+            Network::Causal(causal) => causal_logits(causal, batch, &prompts),
             Network::Roberta(roberta) => masked_logits(roberta, batch, &prompts),
         };
         let per_prompt = batch.len() * batch.words();
@@ -364,20 +376,40 @@ impl Model {
 
     fn embed(&self, tokens: &[u32], rows: &mut Vec<f32>) {
         match &self.network {
-            Network::Llama(llama) => llama.embed(tokens, rows),
+            Network::Causal(causal) => causal.embed(tokens, rows),
             Network::Roberta(roberta) => roberta.embed(tokens, rows),
         }
     }
+
+    /// The embeddings of a text's tokens before and after the prompt, for who runs the network elsewhere.
+    pub(crate) fn embedded(&self, text: &InputText) -> Result<[Vec<f32>; 2]> {
+        let Row { before, after, .. } = self.row(text)?;
+        Ok([before, after].map(|tokens| {
+            let mut rows = Vec::new();
+            self.embed(&tokens, &mut rows);
+            rows
+        }))
+    }
+
+    /// The token of a label word.
+    pub(crate) fn word(&self, word: &str) -> Result<u32> {
+        self.tokens.word(word)
+    }
 }
 
+/// The name of a folder, or of a file without its ending or its number among others.
 fn name(path: &Path) -> String {
-    let stem = if path.is_dir() { path.file_name() } else { path.file_stem() };
-    stem.map_or("model".to_string(), |stem| stem.to_string_lossy().into_owned())
+    let name = path.file_name().map_or("model".into(), |name| name.to_string_lossy());
+    match gguf::split_name(&name) {
+        Some((stem, _)) => stem.to_string(),
+        None if path.is_dir() => name.into_owned(),
+        None => Path::new(&*name).with_extension("").to_string_lossy().into_owned(),
+    }
 }
 
 /// Runs the tokens before the prompts and caches their keys and values.
-fn fill_cache(llama: &Llama, rows: &[Row]) -> Option<KvCache> {
-    let mut cache: Option<KvCache> = None;
+fn fill_cache(causal: &Causal, rows: &[Row]) -> Option<KvCache> {
+    let mut cache = KvCache::default();
     let mut from = 0;
     while from < rows.len() {
         let (mut x, mut pieces, mut count) = (Vec::new(), Vec::new(), 0);
@@ -385,54 +417,108 @@ fn fill_cache(llama: &Llama, rows: &[Row]) -> Option<KvCache> {
             && (pieces.is_empty() || count + rows[from].before.len() <= TOKENS_AT_ONCE)
         {
             let before = &rows[from].before;
-            llama.embed(before, &mut x);
+            causal.embed(before, &mut x);
             pieces.push(SequencePiece { position: 0, length: before.len(), past: 0..0 });
             count += before.len();
             from += 1;
         }
         if count > 0 {
-            let more = llama.fill_cache(x, &pieces);
-            match &mut cache {
-                Some(cache) => cache.append(more),
-                None => cache = Some(more),
-            }
+            cache.append(causal.fill_cache(x, &pieces, None));
         }
     }
-    cache
+    (!cache.is_empty()).then_some(cache)
 }
 
-fn causal_logits(llama: &Llama, batch: &Batch, prompts: &[Vec<f32>]) -> Vec<f32> {
-    let mut logits = Vec::new();
-    let pasts: Vec<_> = (batch.rows.iter())
-        .scan(0, |end, row| {
-            let start = *end;
-            *end += row.before.len();
-            Some(start..*end)
-        })
-        .collect();
-    let (mut x, mut pieces, mut count) = (Vec::new(), Vec::new(), 0);
-    let mut run = |x: &mut Vec<f32>, pieces: &mut Vec<SequencePiece>| {
-        let states =
-            llama.last_states(std::mem::take(x), &std::mem::take(pieces), batch.cache.as_ref());
-        logits.extend(llama.logits(&states, &batch.words));
-    };
-    for prompt in prompts {
-        for (row, past) in batch.rows.iter().zip(&pasts) {
-            let length = prompt.len() / llama.hidden() + row.after.len();
-            if !pieces.is_empty() && count + length > TOKENS_AT_ONCE {
-                run(&mut x, &mut pieces);
-                count = 0;
-            }
-            x.extend_from_slice(prompt);
-            llama.embed(&row.after, &mut x);
-            pieces.push(SequencePiece { position: row.before.len(), length, past: past.clone() });
-            count += length;
+fn causal_logits(causal: &Causal, batch: &Batch, prompts: &[Vec<f32>]) -> Vec<f32> {
+    let count = prompts.first().map_or(0, |prompt| prompt.len() / causal.hidden());
+    let first = &batch.rows[0].before;
+    let is_shared = count > 0
+        && batch.rows.len() > 1
+        && batch.rows.iter().all(|row| row.before == *first && !row.after.is_empty());
+    if !is_shared {
+        return each_logits(causal, batch, prompts);
+    }
+    let at_once = (TOKENS_AT_ONCE / count).max(1);
+    prompts.chunks(at_once).flat_map(|prompts| shared_logits(causal, batch, prompts)).collect()
+}
+
+/// With texts that all begin with the prompt, or with the same tokens before it: the prompt's keys and values
+/// are computed once for all of them.
+fn shared_logits(causal: &Causal, batch: &Batch, prompts: &[Vec<f32>]) -> Vec<f32> {
+    let (before, count) = (batch.rows[0].before.len(), prompts[0].len() / causal.hidden());
+    let piece = SequencePiece { position: before, length: count, past: 0..before };
+    let pieces = vec![piece; prompts.len()];
+    let filled = causal.fill_cache(prompts.concat(), &pieces, batch.cache.as_ref());
+    let mut cache = KvCache::default();
+    for i in 0..prompts.len() {
+        if let Some(texts) = &batch.cache {
+            cache.append(texts.slice(0..before));
+        }
+        cache.append(filled.slice(i * count..(i + 1) * count));
+    }
+    let length = before + count;
+    let mut run = Run::new(causal, batch, Some(&cache));
+    for i in 0..prompts.len() {
+        for row in &batch.rows {
+            run.add(&[], &row.after, length, i * length..(i + 1) * length);
         }
     }
-    if !pieces.is_empty() {
-        run(&mut x, &mut pieces);
+    run.finish()
+}
+
+/// With texts that differ before the prompt: it is run for each of them.
+fn each_logits(causal: &Causal, batch: &Batch, prompts: &[Vec<f32>]) -> Vec<f32> {
+    let mut run = Run::new(causal, batch, batch.cache.as_ref());
+    for prompt in prompts {
+        let mut end = 0;
+        for row in &batch.rows {
+            let start = end;
+            end += row.before.len();
+            run.add(prompt, &row.after, row.before.len(), start..end);
+        }
     }
-    logits
+    run.finish()
+}
+
+/// Collects pieces of sequences, runs as many at once as there is room for, and keeps the words' logits.
+struct Run<'a> {
+    causal: &'a Causal,
+    batch: &'a Batch,
+    past: Option<&'a KvCache>,
+    x: Vec<f32>,
+    pieces: Vec<SequencePiece>,
+    logits: Vec<f32>,
+}
+
+impl<'a> Run<'a> {
+    fn new(causal: &'a Causal, batch: &'a Batch, past: Option<&'a KvCache>) -> Self {
+        Run { causal, batch, past, x: Vec::new(), pieces: Vec::new(), logits: Vec::new() }
+    }
+
+    /// A piece that consists of embeddings and tokens.
+    fn add(&mut self, prompt: &[f32], tokens: &[u32], position: usize, past: Range<usize>) {
+        let hidden = self.causal.hidden();
+        let length = prompt.len() / hidden + tokens.len();
+        if !self.pieces.is_empty() && self.x.len() / hidden + length > TOKENS_AT_ONCE {
+            self.flush();
+        }
+        self.x.extend_from_slice(prompt);
+        self.causal.embed(tokens, &mut self.x);
+        self.pieces.push(SequencePiece { position, length, past });
+    }
+
+    fn flush(&mut self) {
+        let (x, pieces) = (std::mem::take(&mut self.x), std::mem::take(&mut self.pieces));
+        let states = self.causal.last_states(x, &pieces, self.past);
+        self.logits.extend(self.causal.logits(&states, &self.batch.words));
+    }
+
+    fn finish(mut self) -> Vec<f32> {
+        if !self.pieces.is_empty() {
+            self.flush();
+        }
+        self.logits
+    }
 }
 
 /// In masked models every token attends to every other, so nothing can be cached.

@@ -8,12 +8,10 @@ use super::kernels::{
 };
 use super::linear::Linear;
 use super::tokenizer::Tokens;
+use super::weights::Weights;
 use crate::error::{Error, Result};
-use candle_core::{DType, Device, Tensor};
 use serde::Deserialize;
-use std::collections::HashMap;
 use std::path::Path;
-use tokenizers::Tokenizer;
 
 /// The part of `config.json` that is used here.
 #[derive(Debug, Deserialize)]
@@ -75,25 +73,22 @@ impl Roberta {
     pub(super) fn read(folder: &Path) -> Result<(Self, Tokens)> {
         let place = |name: &str| folder.join(name);
         let config = RobertaConfig::read(&place("config.json"))?;
-        let path = place("model.safetensors");
-        let tensors = candle_core::safetensors::load(&path, &Device::Cpu)
-            .map_err(|error| Error::model(format!("{}: {error}", path.display())))?;
-        let tokens = tokens(&place("tokenizer.json"))?;
-        let roberta = Roberta::new(config, &Weights { tensors })
-            .map_err(|error| error.within(path.display()))?;
+        let tokens = Tokens::from_json(&place("tokenizer.json"))?;
+        let roberta = Roberta::new(config, &mut Weights::read(folder)?)
+            .map_err(|error| error.within(folder.display()))?;
         Ok((roberta, tokens))
     }
 
-    fn new(config: RobertaConfig, weights: &Weights) -> Result<Self> {
+    fn new(config: RobertaConfig, weights: &mut Weights) -> Result<Self> {
         let (hidden, vocabulary) = (config.hidden_size, config.vocab_size);
         let table =
-            weights.get("roberta.embeddings.word_embeddings.weight", &[vocabulary, hidden])?;
-        let mut positions = weights.get(
+            weights.take("roberta.embeddings.word_embeddings.weight", &[vocabulary, hidden])?;
+        let mut positions = weights.take(
             "roberta.embeddings.position_embeddings.weight",
             &[config.max_position_embeddings, hidden],
         )?;
         // RoBERTa has one token type; models fine-tuned from others may carry two.
-        let kinds = weights.any("roberta.embeddings.token_type_embeddings.weight")?;
+        let kinds = weights.take_any("roberta.embeddings.token_type_embeddings.weight")?;
         match kinds.get(..hidden) {
             Some(kind) => positions.chunks_exact_mut(hidden).for_each(|row| add(row, kind)),
             None => return Err(Error::model("the embedding of the token type is too short")),
@@ -102,7 +97,7 @@ impl Roberta {
             .map(|i| RobertaLayer::read(&config, weights, &format!("roberta.encoder.layer.{i}")))
             .collect::<Result<_>>()?;
         let decoder = match weights.has("lm_head.decoder.weight") {
-            true => Some(weights.get("lm_head.decoder.weight", &[vocabulary, hidden])?),
+            true => Some(weights.take("lm_head.decoder.weight", &[vocabulary, hidden])?),
             false => None,
         };
         Ok(Roberta {
@@ -113,7 +108,7 @@ impl Roberta {
             head: weights.linear(&["lm_head.dense"], hidden, hidden)?,
             head_norm: weights.norm("lm_head.layer_norm", &config)?,
             decoder,
-            bias: weights.get("lm_head.bias", &[vocabulary])?,
+            bias: weights.take("lm_head.bias", &[vocabulary])?,
             config,
         })
     }
@@ -203,7 +198,7 @@ impl RobertaConfig {
         // Checked before the fields, since other models have other fields.
         if kind != "roberta" {
             return Err(Error::model(format!(
-                "{}: model_type `{kind}` is not supported; `roberta` is, and GGUF files of the Llama family",
+                "{}: model_type `{kind}` is not supported; `roberta` is, and GGUF files of causal models",
                 path.display()
             )));
         }
@@ -237,7 +232,7 @@ impl RobertaConfig {
 }
 
 impl RobertaLayer {
-    fn read(config: &RobertaConfig, weights: &Weights, name: &str) -> Result<Self> {
+    fn read(config: &RobertaConfig, weights: &mut Weights, name: &str) -> Result<Self> {
         let (hidden, inner) = (config.hidden_size, config.intermediate_size);
         let named = |part: &str| format!("{name}.{part}");
         let attention =
@@ -254,7 +249,8 @@ impl RobertaLayer {
 
     fn apply(&self, x: &[f32], pieces: &[SequencePiece], heads: Heads) -> Vec<f32> {
         let rows = self.attention.apply(x);
-        let seen = attend(&rows, pieces, heads, &LayerCache::default(), AttentionMask::Full);
+        let (nothing, scale) = (LayerCache::default(), 1.0 / (heads.width as f32).sqrt());
+        let seen = attend(&rows, pieces, heads, &nothing, AttentionMask::Full, scale);
         let mut out = self.attention_out.apply(&seen);
         add(&mut out, x);
         let x = self.norm.apply(&out);
@@ -264,57 +260,20 @@ impl RobertaLayer {
     }
 }
 
-/// The weights of a file, by name.
-struct Weights {
-    tensors: HashMap<String, Tensor>,
-}
-
 impl Weights {
-    fn has(&self, name: &str) -> bool {
-        self.tensors.contains_key(name)
-    }
-
-    /// A weight of any shape.
-    fn any(&self, name: &str) -> Result<Vec<f32>> {
-        let tensor = self.tensors.get(name);
-        let tensor = tensor.ok_or_else(|| Error::model(format!("`{name}` is missing")))?;
-        Ok(tensor.to_dtype(DType::F32)?.flatten_all()?.to_vec1()?)
-    }
-
-    fn get(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
-        match self.tensors.get(name) {
-            Some(tensor) if tensor.dims() != shape => {
-                let found = tensor.dims();
-                Err(Error::model(format!("`{name}` is {found:?}, not {shape:?}")))
-            }
-            _ => self.any(name),
-        }
-    }
-
     /// Linear maps of the same shape, side by side.
-    fn linear(&self, names: &[&str], outputs: usize, inputs: usize) -> Result<Linear> {
+    fn linear(&mut self, names: &[&str], outputs: usize, inputs: usize) -> Result<Linear> {
         let (mut weight, mut bias) = (Vec::new(), Vec::new());
         for name in names {
-            weight.extend(self.get(&format!("{name}.weight"), &[outputs, inputs])?);
-            bias.extend(self.get(&format!("{name}.bias"), &[outputs])?);
+            weight.extend(self.take(&format!("{name}.weight"), &[outputs, inputs])?);
+            bias.extend(self.take(&format!("{name}.bias"), &[outputs])?);
         }
         Ok(Linear::new(&weight, inputs, bias))
     }
 
-    fn norm(&self, name: &str, config: &RobertaConfig) -> Result<LayerNorm> {
-        let of = |part: &str| self.get(&format!("{name}.{part}"), &[config.hidden_size]);
+    fn norm(&mut self, name: &str, config: &RobertaConfig) -> Result<LayerNorm> {
+        let mut of = |part: &str| self.take(&format!("{name}.{part}"), &[config.hidden_size]);
         let epsilon = config.layer_norm_eps as f32;
         Ok(LayerNorm { weight: of("weight")?, bias: of("bias")?, epsilon })
     }
-}
-
-/// The tokenizer of a folder; RoBERTa's special tokens are found by name.
-fn tokens(path: &Path) -> Result<Tokens> {
-    let wrong = |error: String| Error::model(format!("{}: {error}", path.display()));
-    let tokenizer = Tokenizer::from_file(path).map_err(|error| wrong(error.to_string()))?;
-    let token = |name: &str| {
-        tokenizer.token_to_id(name).ok_or_else(|| wrong(format!("there is no token {name}")))
-    };
-    let (begin, end, mask) = (token("<s>")?, token("</s>")?, token("<mask>")?);
-    Ok(Tokens::new(tokenizer, vec![begin], vec![end], Some(mask)))
 }

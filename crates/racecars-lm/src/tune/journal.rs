@@ -1,11 +1,12 @@
-//! The journal of a tuning: one JSON object per line, append-only. The first line has the settings, then
-//! there is a line per request and one per evaluation of the best prompt on the development texts.
+//! The journal of a tuning: one JSON object per line, append-only. The first line has the settings, the second
+//! the scores without tuning, then there is a line per request and one per evaluation of the best prompt on the
+//! development texts.
 //!
 //! Points are not in it: the search is a function of its seed and of the outcomes, so it is resumed by
 //! replaying asks and tells. A hash of each request's points verifies that they are the same.
 
-use super::PromptScores;
 use super::settings::TuneSettings;
+use super::{Baselines, PromptScores};
 use crate::error::{Error, Result};
 use crate::loss::Score;
 use serde::{Deserialize, Serialize};
@@ -19,10 +20,12 @@ use std::path::{Path, PathBuf};
 pub(super) enum TuneLine {
     /// The first line.
     Tune(Box<TuneHeader>),
+    /// What there is without tuning was evaluated.
+    Baselines(Baselines),
     /// A request was answered.
     Calls(Calls),
-    /// The best prompt was evaluated on the development texts.
-    Look(PromptScores),
+    /// The best prompt, or the mean of the best, was evaluated on the development texts.
+    Look(Look),
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,8 +43,20 @@ pub(super) struct Calls {
     pub(super) check: String,
     /// The result of each point.
     pub(super) results: Vec<CallResult>,
+    /// The shifts that were fitted for each point, if the loss is calibrated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) shifts: Vec<Vec<f64>>,
     /// The time of the request in seconds.
     pub(super) seconds: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Look {
+    #[serde(flatten)]
+    pub(super) scores: PromptScores,
+    /// The label shifts, if the loss is calibrated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) shifts: Vec<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

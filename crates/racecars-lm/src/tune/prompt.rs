@@ -1,6 +1,7 @@
 //! A tuned prompt as a safetensors file, with everything needed to use it in its metadata.
 
 use super::settings::TuneSettings;
+use crate::calibration;
 use crate::error::{Error, Result};
 use safetensors::{Dtype, SafeTensors, View};
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,9 @@ pub struct PromptOrigin {
     pub calls: u64,
     /// Its loss on the training texts.
     pub train_loss: f64,
+    /// What is added to the logits of the label words; empty without calibration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shifts: Vec<f64>,
 }
 
 /// The key of the metadata.
@@ -117,6 +121,18 @@ impl Prompt {
                 origin.hidden
             )));
         }
+        let (shifts, words) = (&origin.shifts, origin.settings.task.words.len());
+        if !shifts.is_empty() && shifts.len() != words {
+            return Err(wrong(format!("{} shifts for {words} label words", shifts.len())));
+        }
         Ok(Prompt { numbers, z, origin })
+    }
+
+    /// Logits as this prompt predicts with them: shifted, if it was tuned with calibration.
+    pub fn calibrated(&self, logits: Vec<f32>) -> Vec<f32> {
+        match &*self.origin.shifts {
+            [] => logits,
+            shifts => calibration::shifted(&logits, shifts),
+        }
     }
 }

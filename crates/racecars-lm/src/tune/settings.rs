@@ -17,14 +17,8 @@ pub struct TuneSettings {
     pub shots: usize,
     /// The seed of the split, the projection and the search.
     pub seed: u64,
-    /// The algorithm's name.
+    /// The algorithm, with its settings: `race-cars(gamma=0.7, rho=0.002)`.
     pub algorithm: String,
-    /// RACE-CARS: the factor of a shrink.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gamma: Option<f64>,
-    /// RACE-CARS: the probability of a shrink at each step.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rho: Option<f64>,
     /// The number of searched coordinates, d.
     pub dim: usize,
     /// The coordinates are within ± this.
@@ -39,6 +33,14 @@ pub struct TuneSettings {
     pub look_every: u64,
     /// The loss.
     pub loss: Loss,
+    /// Whether label shifts are fitted for every prompt on the training texts, and the loss is that of the
+    /// shifted logits.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub calibrate: bool,
+    /// The mean of this many best prompts on the training texts is what is evaluated on the development texts, and
+    /// kept.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub average: usize,
     /// The position of the prompt.
     pub position: Position,
     /// The random projection.
@@ -47,24 +49,30 @@ pub struct TuneSettings {
     pub base: String,
 }
 
+fn one() -> usize {
+    1
+}
+
+fn is_one(count: &usize) -> bool {
+    *count == 1
+}
+
+fn is_false(is_true: &bool) -> bool {
+    !is_true
+}
+
 impl TuneSettings {
     /// The algorithm with its settings.
     pub fn algorithm(&self) -> Result<Algorithm> {
-        let mut algorithm: Algorithm = self.algorithm.parse()?;
-        for (name, value) in [("gamma", self.gamma), ("rho", self.rho)] {
-            if let Some(value) = value {
-                algorithm.set(name, &value.to_string())?;
-            }
-        }
-        Ok(algorithm)
+        Ok(self.algorithm.parse()?)
     }
 
-    /// The number of candidates that an algorithm can propose at once with little or no loss: many for
-    /// algorithms that work in generations.
+    /// The number of candidates in a request that suits an algorithm. Most learn more from one at a time; CMA-ES
+    /// is better with several points out (docs/parallel.md).
     pub fn natural_batch(algorithm: &Algorithm) -> usize {
-        match algorithm {
-            Algorithm::RaceCars(_) | Algorithm::Sracos(_) => 1,
-            _ => 8,
+        match algorithm.name() {
+            "cma-es" | "sep-cma-es" => 8,
+            _ => 1,
         }
     }
 
@@ -76,6 +84,7 @@ impl TuneSettings {
             ("budget", self.budget, 1 << 40),
             ("batch", self.batch as u64, 1 << 10),
             ("shots", self.shots as u64, 1 << 20),
+            ("average", self.average as u64, 1 << 10),
             ("look-every", self.look_every, 1 << 40),
         ] {
             if count == 0 || count > most {

@@ -1,0 +1,384 @@
+"""`racecars prompt` beside Optuna's TPE over the same choices with the same number of calls.
+
+    python -m peers.lm.prompts RACECARS MODEL.gguf DATA [--task sst2] [--calls 160,320] [--seeds 3]
+
+MODEL runs in llama.cpp's own server (PyPI's `xllamacpp`). Both search an instruction, label words
+and up to two examples in any order, by the mean log-probability of the right word on the training
+texts (LM-BFF's split of the seed), choose among their best three by the development texts, and
+are tested on texts that chose nothing. A call is a request with one text; TPE evaluates each
+prompt on all texts. Results are kept in `--out`, so that the same command continues.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import random
+import socket
+import statistics
+import subprocess
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from math import exp, log
+from pathlib import Path
+from typing import Any
+
+import optuna
+import xllamacpp
+
+SPLITS = ["16-13", "16-21", "16-42", "16-87", "16-100"]
+POOL, MOST_EXAMPLES, FINALISTS = 8, 2, 3
+
+
+@dataclass(frozen=True)
+class Task:
+    columns: list[str]
+    template: str
+    example: str
+    instructions: list[str]
+    words: list[dict[str, str]]
+    test: str = "test.tsv"
+
+
+TASKS = {
+    "sst2": Task(
+        ["sentence"],
+        "{instruction}{examples}Review: {sentence}\nSentiment:",
+        "Review: {sentence}\nSentiment: {label}\n\n",
+        [
+            "",
+            "Is the review positive or negative?\n\n",
+            "Classify the sentiment of the movie review.\n\n",
+            "The critic's opinion of the movie:\n\n",
+            "Read the review and say how the critic feels about the film.\n\n",
+            "Decide whether the sentence praises or pans the film.\n\n",
+            "Great films get good reviews, terrible films get bad reviews.\n\n",
+            "You are a careful judge of movie reviews.\n\n",
+        ],
+        [
+            {"0": "negative", "1": "positive"},
+            {"0": "terrible", "1": "great"},
+            {"0": "bad", "1": "good"},
+            {"0": "awful", "1": "wonderful"},
+        ],
+    ),
+    "agnews": Task(
+        ["text"],
+        "{instruction}{examples}Article: {text}\nTopic:",
+        "Article: {text}\nTopic: {label}\n\n",
+        [
+            "",
+            "What is the article about?\n\n",
+            "Classify the news article.\n\n",
+            "Is it world news, sports, business or technology?\n\n",
+            "Name the section of the newspaper.\n\n",
+            "Sort the article into World, Sports, Business or Technology.\n\n",
+        ],
+        [
+            {"0": "World", "1": "Sports", "2": "Business", "3": "Technology"},
+            {"0": "politics", "1": "sports", "2": "business", "3": "science"},
+            {"0": "International", "1": "Sports", "2": "Economy", "3": "Technology"},
+        ],
+        "test.head2000.tsv",
+    ),
+    "rte": Task(
+        ["sentence1", "sentence2"],
+        "{instruction}{examples}{sentence1}\nQuestion: {sentence2} True or false?\nAnswer:",
+        "{sentence1}\nQuestion: {sentence2} True or false?\nAnswer: {label}\n\n",
+        [
+            "",
+            "Does the text imply the statement?\n\n",
+            "Read the text and judge the statement.\n\n",
+            "Answer true if the statement follows from the text.\n\n",
+        ],
+        [
+            {"not_entailment": "false", "entailment": "true"},
+            {"not_entailment": "False", "entailment": "True"},
+            {"not_entailment": "No", "entailment": "Yes"},
+        ],
+    ),
+}
+
+Row = dict[str, str]
+
+
+def read(path: Path) -> list[Row]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+class Server:
+    """llama.cpp's server."""
+
+    def __init__(self, model: Path, threads: int) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        params = xllamacpp.CommonParams()
+        params.model.path = str(model)
+        params.n_parallel, params.n_ctx = 4, 4 * 1024
+        params.n_batch = params.n_ubatch = 512
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+        params.port = port
+        self.server = xllamacpp.Server(params)
+        self.url = f"http://127.0.0.1:{port}/v1"
+
+
+class Client:
+    """The same requests as racecars sends. A request that was answered before is not sent again,
+    which saves time; it counts as a call."""
+
+    def __init__(self, url: str) -> None:
+        self.url, self.known = url, dict[str, dict[str, float]]()
+
+    def tokens(self, prompt: str) -> dict[str, float]:
+        if prompt not in self.known:
+            body = {
+                "model": "m",
+                "prompt": prompt,
+                "temperature": 0,
+                "max_tokens": 1,
+                "logprobs": 40,
+            }
+            request = urllib.request.Request(
+                f"{self.url}/completions",
+                json.dumps(body).encode(),
+                {"Content-Type": "application/json"},
+            )
+            with urllib.request.urlopen(request, timeout=300) as answer:
+                found = json.load(answer)["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
+            self.known[prompt] = {item["token"]: item["logprob"] for item in found}
+        return self.known[prompt]
+
+    def scores(self, task: Task, choice: Choice, rows: list[Row]) -> list[tuple[float, float]]:
+        """The log-probability of the right word among the words, and whether it is the first."""
+        with ThreadPoolExecutor(4) as pool:
+            tokens = list(pool.map(lambda row: self.tokens(choice.prompt(task, row)), rows))
+        return [score(task, choice, row, found) for row, found in zip(rows, tokens)]
+
+
+@dataclass(frozen=True)
+class Choice:
+    instruction: int
+    words: int
+    examples: tuple[int, ...]
+    pool: tuple[tuple[tuple[str, str], ...], ...]
+
+    def prompt(self, task: Task, row: Row) -> str:
+        words, shown = task.words[self.words], ""
+        for i in self.examples:
+            example = dict(self.pool[i])
+            if example != row:
+                filled = {name: example[name] for name in task.columns}
+                shown += fill(task.example, {**filled, "label": words[example["label"]]})
+        instruction = task.instructions[self.instruction]
+        return fill(task.template, {**row, "instruction": instruction, "examples": shown})
+
+
+def fill(template: str, values: dict[str, str]) -> str:
+    for name, value in values.items():
+        template = template.replace("{" + name + "}", value)
+    return template
+
+
+def score(task: Task, choice: Choice, row: Row, tokens: dict[str, float]) -> tuple[float, float]:
+    words = task.words[choice.words]
+    found = {label: 1e-6 for label in words}
+    for token, logprob in tokens.items():
+        text = token.strip()
+        of = [
+            label
+            for label, word in words.items()
+            if word == text or (len(text) > 1 and word.startswith(text))
+        ]
+        if len(of) == 1:
+            found[of[0]] += exp(logprob)
+    right = found[row["label"]]
+    others = [p for label, p in found.items() if label != row["label"]]
+    return log(right / sum(found.values())), float(right > max(others))
+
+
+def mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def run_tpe(
+    client: Client, task: Task, tables: dict[str, list[Row]], calls: list[int], seed: int
+) -> dict[int, float]:
+    """The test accuracy after each number of calls in `calls`."""
+    pool = tuple(tuple(sorted(row.items())) for row in tables["pool"])
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(
+        direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed, multivariate=True)
+    )
+    study.enqueue_trial({"instruction": 0, "words": 0, "count": 0})
+    trials: list[tuple[float, Choice]] = []
+
+    def objective(trial: optuna.Trial) -> float:
+        instruction = trial.suggest_categorical("instruction", range(len(task.instructions)))
+        words = trial.suggest_categorical("words", range(len(task.words)))
+        count = trial.suggest_int("count", 0, MOST_EXAMPLES)
+        names = [f"example{i}" for i in range(count)]
+        given = [trial.suggest_categorical(name, range(len(pool))) for name in names]
+        choice = Choice(instruction, words, tuple(dict.fromkeys(given)), pool)
+        value = mean([value for value, _ in client.scores(task, choice, tables["train"])])
+        trials.append((value, choice))
+        return value
+
+    results = {}
+    for limit in calls:
+        study.optimize(objective, n_trials=limit // len(tables["train"]) - len(trials))
+        best = sorted(trials, key=lambda trial: -trial[0])
+        finalists = list(dict.fromkeys(choice for _, choice in best))[:FINALISTS]
+        both = tables["train"] + tables["dev"]
+        pooled = {
+            choice: mean([value for value, _ in client.scores(task, choice, both)])
+            for choice in finalists
+        }
+        chosen = max(pooled, key=lambda choice: pooled[choice])
+        results[limit] = mean([right for _, right in client.scores(task, chosen, tables["test"])])
+    return results
+
+
+def run_racecars(
+    racecars: str,
+    url: str,
+    task: Task,
+    tables: dict[str, list[Row]],
+    calls: list[int],
+    seed: int,
+    folder: Path,
+) -> dict[int, Any]:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, rows in tables.items():
+        columns = [*task.columns, "label"]
+        lines = ["\t".join(columns)] + [
+            "\t".join(row[column] for column in columns) for row in rows
+        ]
+        (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n")
+    text = json.dumps  # TOML's basic strings are JSON's.
+    tables_of_words = [
+        "{ " + ", ".join(f'"{label}" = "{word}"' for label, word in words.items()) + " }"
+        for words in task.words
+    ]
+    settings = f"""
+[endpoint]
+url = "{url}"
+api = "completions"
+model = "m"
+timeout = "5m"
+[prompt]
+template = {text(task.template)}
+example = {text(task.example)}
+[choices]
+instruction = {text(task.instructions)}
+[labels]
+words = [{", ".join(tables_of_words)}]
+[examples]
+file = "pool.tsv"
+count = "0..{MOST_EXAMPLES}"
+[data]
+train = "train.tsv"
+dev = "dev.tsv"
+test = "test.tsv"
+[metric]
+kind = "label-words"
+top = 40
+[search]
+finalists = {FINALISTS}
+seed = {seed}
+[limits]
+calls = 1
+"""
+    (folder / "task.toml").write_text(settings)
+    final = FINALISTS * len(tables["dev"]) + 2 * len(tables["test"])
+    results = {}
+    for limit in calls:
+        command = [racecars, "prompt", str(folder / "task.toml"), "--json", "--jobs", "4"]
+        command += ["--study", str(folder / "study"), "--calls", str(limit + final)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SystemExit(done.stderr)
+        results[limit] = json.loads(done.stdout)
+    return results
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("racecars")
+    parser.add_argument("model", type=Path)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--task", default="sst2", choices=TASKS)
+    parser.add_argument("--calls", default="160,320")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument(
+        "--texts", type=int, default=32, help="training texts, and development texts"
+    )
+    parser.add_argument("--test", type=int, default=100, help="test texts")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("prompts-out"))
+    given = parser.parse_args()
+    task, calls = TASKS[given.task], [int(part) for part in given.calls.split(",")]
+    server = Server(given.model, given.threads)
+    client = Client(server.url)
+    given.out.mkdir(parents=True, exist_ok=True)
+    rows: dict[str, list[list[float]]] = {
+        "first prompt": [],
+        "racecars prompt": [],
+        "Optuna TPE": [],
+    }
+    tried: dict[int, list[int]] = {limit: [] for limit in calls}
+    for seed in range(given.seeds):
+        kept = (
+            given.out / f"{given.task}-{given.model.stem}-{given.calls}-{given.texts}-{seed}.json"
+        )
+        if not kept.exists():
+            split = given.data / given.task / SPLITS[seed]
+            train, dev = read(split / "train.tsv"), read(split / "dev.tsv")
+            test = read(given.data / given.task / task.test)
+            random.Random(0).shuffle(test)
+            for table in (train, dev):
+                random.Random(seed).shuffle(table)
+            rows_of = {"train": train[: given.texts], "dev": dev[: given.texts]}
+            # Examples are training texts, too; a text is never shown its own answer.
+            tables = {**rows_of, "test": test[: given.test], "pool": train[:POOL]}
+            keep = [*task.columns, "label"]
+            tables = {
+                name: [{c: row[c] for c in keep} for row in rows] for name, rows in tables.items()
+            }
+            folder = given.out / f"{given.task}-{given.model.stem}-{seed}"
+            ours = run_racecars(given.racecars, server.url, task, tables, calls, seed, folder)
+            theirs = run_tpe(client, task, tables, calls, seed)
+            result = {
+                "first prompt": [ours[calls[0]]["start"]["test"]["accuracy"]["value"]] * len(calls),
+                "racecars prompt": [
+                    ours[limit]["best"]["test"]["accuracy"]["value"] for limit in calls
+                ],
+                "Optuna TPE": [theirs[limit] for limit in calls],
+                "tried": [ours[limit]["candidates"] for limit in calls],
+            }
+            kept.write_text(json.dumps(result))
+        result = json.loads(kept.read_text())
+        for name in rows:
+            rows[name].append(result[name])
+        for limit, count in zip(calls, result["tried"]):
+            tried[limit].append(count)
+    print(f"{given.task}, {given.model.stem}, {given.seeds} splits, {given.test} test texts\n")
+    print("| prompt |" + "".join(f" {limit} calls |" for limit in calls))
+    print("| --- |" + " ---: |" * len(calls))
+    for name, values in rows.items():
+        cells = []
+        for column in zip(*values):
+            spread = statistics.stdev(column) if len(column) > 1 else 0.0
+            cells.append(f" {100 * mean(list(column)):.1f} ± {100 * spread:.1f} % |")
+        print(f"| {name} |" + "".join(cells))
+    counts = ", ".join(f"{mean([float(c) for c in tried[n]]):.0f} with {n} calls" for n in calls)
+    print(f"\nprompts tried by racecars: {counts}; by TPE: calls / {given.texts}")
+
+
+if __name__ == "__main__":
+    main()
