@@ -2,7 +2,8 @@
 search.
 
     ./scripts/venv bench && ./scripts/wheel --into .venv-bench
-    .venv-bench/bin/python -m peers.spaces [--seeds K] [--methods a,b] [--quick] [--json]
+    .venv-bench/bin/python -m peers.spaces [--first S] [--seeds K] [--problems a,b] [--methods a,b]
+        [--quick] [--json]
 
 prints docs/spaces.md's table: the mean final value, by problem, with the number of instances in its
 row. Each seed is another instance, with its optimum or its cities at random places. Optuna says
@@ -275,21 +276,26 @@ SMAC_TRIALS = 500
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m peers.spaces", description=__doc__)
     parser.add_argument("--seeds", metavar="K", type=int, help="instances of each problem")
+    parser.add_argument("--first", metavar="S", type=int, default=0, help="the first seed")
+    parser.add_argument("--problems", metavar="a,b", help="problems whose names begin so; all")
     parser.add_argument("--methods", metavar="a,b", default=",".join(METHODS))
     parser.add_argument("--quick", action="store_true", help="one seed, a fifth of the budget")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
     methods = {name: METHODS[name] for name in options.methods.split(",")}
-    progress = Progress("spaces", float(len(PROBLEMS) * len(methods)))
+    prefixes = tuple((options.problems or "").split(","))
+    problems = [make for make in PROBLEMS if make(0).name.startswith(prefixes)]
+    progress = Progress("spaces", float(len(problems) * len(methods)))
     found: dict[str, dict[str, list[float]]] = {}
-    for make in PROBLEMS:
-        first = make(0)
+    for make in problems:
+        first = make(options.first)
         seeds = 1 if options.quick else options.seeds or first.seeds
         budget = first.budget // 5 if options.quick else first.budget
         row = f"{first.name}, T = {budget}, {seeds} instances"
         for method, run in methods.items():
             values = found.setdefault(row, {}).setdefault(method, [])
-            for seed in range(min(seeds, SMAC_TRIALS // budget) if method == "smac" else seeds):
+            count = min(seeds, SMAC_TRIALS // budget) if method == "smac" else seeds
+            for seed in range(options.first, options.first + count):
                 problem = make(seed)
                 problem.budget = budget
                 values.append(run(problem, seed))

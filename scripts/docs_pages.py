@@ -14,6 +14,7 @@ import ast
 import html
 import inspect
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -23,6 +24,7 @@ import tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "racecars"
+EXAMPLES = ROOT / "examples"
 
 # Files of the root that are pages of the site.
 OF_THE_ROOT = {
@@ -32,7 +34,7 @@ OF_THE_ROOT = {
     "ARCHITECTURE.md": "architecture.md",
     "CONTRIBUTING.md": "contributing.md",
 }
-LINK = re.compile(r"(?<!!)\[([^\]\[]+)\]\(([^)\s#]+)(#[^)\s]*)?\)")
+LINK = re.compile(r"(!?)\[([^\]\[]+)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 
 # The Python reference: sections with the names that they explain, and their files.
 REFERENCE = {
@@ -98,6 +100,7 @@ def main() -> None:
     for path in pages.glob("*.md"):
         if path.name not in OF_THE_ROOT.values() or path.name == "index.md":
             relink(path, ROOT / "docs")
+    gallery(pages)
     reference = pages / "reference"
     reference.mkdir()
     (reference / "study-file.md").write_text(study_file(arguments.binary))
@@ -121,29 +124,59 @@ def cargo() -> dict[str, str]:
     return dict(package)
 
 
-def relink(path: Path, folder: Path) -> None:
-    """Links of a page that was in `folder` fit the site: to pages, else to the repository if it has
-    an address, else they are plain text."""
+def on_site(file: Path) -> Path | None:
+    """Where a file of the repository is on the site, if it is there."""
+    if file.is_relative_to(ROOT / "docs"):
+        return file.relative_to(ROOT / "docs")
+    name = str(file.relative_to(ROOT))
+    if name in OF_THE_ROOT:
+        return Path(OF_THE_ROOT[name])
+    if file.is_relative_to(EXAMPLES) and file.is_file():
+        place = Path("gallery") / file.relative_to(EXAMPLES)
+        return place.with_name("index.md") if file.name == "README.md" else place
+    return None
+
+
+def relink(path: Path, folder: Path, at: str = ".") -> None:
+    """Links of a page that was in `folder` and is in `at` of the site fit the site: to pages, else
+    to the repository if it has an address, else they are plain text."""
     address = cargo().get("repository")
 
     def changed(match: re.Match[str]) -> str:
-        text, target, anchor = match[1], match[2], match[3] or ""
-        if "://" in target or target.startswith("mailto:"):
-            return match[0]
+        image, text, target, anchor = match[1], match[2], match[3], match[4] or ""
         file = (folder / target).resolve()
-        if file.is_relative_to(ROOT / "docs"):
-            return f"[{text}]({file.relative_to(ROOT / 'docs')}{anchor})"
-        if not file.is_relative_to(ROOT):
+        if "://" in target or target.startswith("mailto:") or not file.is_relative_to(ROOT):
             return match[0]
-        name = str(file.relative_to(ROOT))
-        if name in OF_THE_ROOT:
-            return f"[{text}]({OF_THE_ROOT[name]}{anchor})"
+        place = on_site(file)
+        if place is not None:
+            return f"{image}[{text}]({os.path.relpath(place, at)}{anchor})"
+        name = file.relative_to(ROOT)
         return f"[{text}]({address}/blob/main/{name})" if address else text
 
     # Not in code.
     parts = re.split(r"(^```.*?^```|`[^`\n]+`\B(?!\]))", path.read_text(), flags=re.S | re.M)
     parts[::2] = [LINK.sub(changed, part) for part in parts[::2]]
     path.write_text("".join(parts))
+
+
+def gallery(pages: Path) -> None:
+    """The examples: their pages, with their programs at the end, and their files."""
+    for source in sorted(EXAMPLES.glob("*/README.md")):
+        name = source.parent.name
+        folder = pages / "gallery" / name
+        made = shutil.ignore_patterns("studies", "racecars-study", "sample", "limit", "__pycache__")
+        shutil.copytree(source.parent, folder, ignore=made)
+        page = (folder / "README.md").rename(folder / "index.md")
+        relink(page, source.parent, f"gallery/{name}")
+        own = [source.parent / file for file in (f"{name}.py", "study.toml", "run")]
+        parts = []
+        for file in [*own, ROOT / "crates" / "racecars" / "examples" / f"{name}.rs"]:
+            if file.exists():
+                language = {".py": "python", ".toml": "toml", ".rs": "rust"}.get(file.suffix, "sh")
+                listing = f"```{language}\n{file.read_text().rstrip()}\n```"
+                indented = "\n".join(f"    {line}".rstrip() for line in listing.splitlines())
+                parts.append(f'\n??? example "{file.name}"\n\n{indented}\n')
+        page.write_text(page.read_text() + "".join(parts))
 
 
 # Command line -------------------------------------------------------------------------------------

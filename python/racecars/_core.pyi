@@ -235,7 +235,7 @@ class Optimizer:
     def ask(self, n: int) -> NDArray[np.float64]: ...
     def tell(
         self,
-        candidate: Candidate | NDArray[np.float64] | Mapping[str, Any],
+        candidate: Candidate | NDArray[np.float64] | Mapping[str, Any] | list[Any],
         value: Any = None,
         *,
         violation: float | None = None,

@@ -72,6 +72,11 @@ class Optimizer(_core.Optimizer):
     >>> X.shape
     (4, 3)
     >>> optimizer.tell(X, (X**2).sum(axis=1))
+
+    A list of candidates, arrays or dicts takes a list of values:
+
+    >>> points = [optimizer.ask() for _ in range(3)]
+    >>> optimizer.tell(points, [float((point.x**2).sum()) for point in points])
     >>> optimizer.tell(np.zeros(3), 0.0)
     >>> optimizer.best.fun
     0.0

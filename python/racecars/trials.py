@@ -260,7 +260,6 @@ class Trials(Sequence[Trial]):
         if self._plan is not None and self._plan.folder is not None:
             return self._plan.folder, None
         plan = self._plan or Plan(None, {}, 0, None, [], "evaluations", None)
-        _unix_only("a report")
         keeper = tempfile.TemporaryDirectory(prefix="racecars-")
         folder = str(Path(keeper.name) / "run")
         odd = [
@@ -292,7 +291,6 @@ def read_study(folder: str | os.PathLike[str]) -> Trials:
 
     The choices of a study stand for themselves: where they were Python objects, they are texts.
     """
-    _unix_only("a study")
     space, data, history, maximize, fixed, known = _core.read_study(os.fspath(folder))
     plan = Plan(None, {}, 0, None, [], "evaluations", os.fspath(folder))
     trials = Trials(space, data, len(history), data.stride, maximize, history, plan)
@@ -312,8 +310,3 @@ def trials_of(source: Any, name: str) -> Trials:
         text = "a result of minimize, its trials, or the folder of a study"
         raise ValueError(f"{name} is {type(source).__name__}, not {text}")
     return trials
-
-
-def _unix_only(what: str) -> None:
-    if not hasattr(_core, "read_study"):
-        raise NotImplementedError(f"{what} needs Linux or macOS: studies are not built elsewhere")

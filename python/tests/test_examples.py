@@ -74,9 +74,10 @@ def test_the_blocks_of_the_manual_run(tmp_path: Path, monkeypatch: pytest.Monkey
 
     matplotlib.use("Agg")
     text = (EXAMPLES.parent / "python.md").read_text()
-    part = text.partition("\n## Spaces by name\n")[2].partition("\n## Processes, timeouts")[0]
-    blocks = [block.partition("\n```")[0] for block in part.split("```python\n")[1:]]
-    assert len(blocks) == 6
+    first, _, rest = text.partition("\n## Four ways to run\n")
+    part = rest.partition("\n## Spaces by name\n")[2].partition("\n## Processes, timeouts")[0]
+    blocks = [block.partition("\n```")[0] for block in (first + part).split("```python\n")[1:]]
+    assert len(blocks) == 9
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     for block in blocks:

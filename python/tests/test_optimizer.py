@@ -59,6 +59,27 @@ def test_rows_are_recognized_in_any_order_and_others_are_known_points() -> None:
     optimizer.tell(columns, [1.0, 2.0] @ np.eye(2))
 
 
+def test_lists_of_points_take_lists_of_values() -> None:
+    optimizer = racecars.Optimizer(BOUNDS, "cma-es", rng=1)
+    rows = optimizer.ask(4)
+    optimizer.tell(rows[:2], [3, 2.5])
+    optimizer.tell(list(rows[2:]), np.array([2, 1]))
+    assert (optimizer.pending, optimizer.told) == (0, 4)
+    candidates = [optimizer.ask(), optimizer.ask()]
+    optimizer.tell(candidates, [0.5, 0.25])
+    assert (optimizer.pending, optimizer.told) == (0, 6)
+    assert optimizer.best is not None and optimizer.best.fun == 0.25
+    with pytest.raises(ValueError, match="2 points take 2 values, not 1"):
+        optimizer.tell(list(rows[:2]), [1.0])
+    with pytest.raises(TypeError, match="list of values"):
+        optimizer.tell(list(rows[:2]), 1.0)
+    with pytest.raises(TypeError, match="one by one"):
+        optimizer.tell(list(rows[:2]), error="no")
+    named = racecars.Optimizer({"x": (0.0, 1.0), "act": ["relu", "tanh"]}, rng=1)
+    named.tell([{"x": 0.5, "act": "tanh"}, named.ask().params], [1.0, 2.0])
+    assert named.best is not None and named.best.params == {"x": 0.5, "act": "tanh"}
+
+
 def test_failures_and_violations_rank_behind_values() -> None:
     optimizer = racecars.Optimizer(BOUNDS, rng=1)
     optimizer.tell(optimizer.ask(), error=ValueError("no"))

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 /// few good points and some bad ones, learns a box that holds a good one and no bad one, draws the next
 /// point from it, and now and then shrinks the search region around the best point.
 #[derive(Parser)]
-#[command(version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "racecars", version, after_help = EXAMPLES, max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
     command: CliCommand,
@@ -64,7 +64,16 @@ enum CliCommand {
     ///
     /// cargo run --release --features lm -- lm --help
     #[cfg(not(feature = "lm"))]
-    Lm(commands::LmMissing),
+    Lm(commands::Missing),
+    #[cfg(feature = "net")]
+    Prompt(commands::prompt::PromptCommand),
+    /// Search prompts of a language model behind an endpoint; only in a build with `--features net`
+    ///
+    /// This build has no HTTPS, which needs a C compiler. With it:
+    ///
+    /// cargo run --release --features net -- prompt --help
+    #[cfg(not(feature = "net"))]
+    Prompt(commands::Missing),
 }
 
 fn main() -> ExitCode {
@@ -84,7 +93,18 @@ fn main() -> ExitCode {
         CliCommand::Theory(theory) => theory.run(),
         CliCommand::Problem(problem) => problem.run(),
         CliCommand::Algorithms(algorithms) => algorithms.run(),
+        #[cfg(feature = "lm")]
         CliCommand::Lm(lm) => lm.run(),
+        #[cfg(not(feature = "lm"))]
+        CliCommand::Lm(lm) => {
+            lm.run("language models, which take some minutes to compile", "lm", "lm")
+        }
+        #[cfg(feature = "net")]
+        CliCommand::Prompt(prompt) => prompt.run(),
+        #[cfg(not(feature = "net"))]
+        CliCommand::Prompt(prompt) => {
+            prompt.run("HTTPS, which needs a C compiler", "net", "prompt")
+        }
     };
     match result {
         Ok(code) => code,
@@ -120,7 +140,8 @@ mod tests {
     /// The commands of racecars in lines as people read them: without the `$`, the comment and what else is
     /// on the line.
     fn commands(text: &str) -> Vec<Vec<String>> {
-        let text = text.replace("\\\n", " ");
+        // Continued lines are indented.
+        let text = text.split("\\\n").map(str::trim_start).collect::<Vec<_>>().join("");
         let lines = text.lines().map(|line| line.trim().trim_start_matches("$ "));
         // Not the lines of a Cargo.toml.
         let is_ours =
@@ -151,8 +172,14 @@ mod tests {
         }
         let mut count = 0;
         for (place, text) in texts {
-            // Language models are in another build.
-            for words in commands(&text).into_iter().filter(|words| words[1] != "lm") {
+            // These are in other builds.
+            let is_missing = |words: &Vec<String>| match &*words[1] {
+                "prompt" => !cfg!(feature = "net"),
+                "lm" => !cfg!(feature = "lm"),
+                "paper" => !cfg!(feature = "lm") && words.get(2).is_some_and(|word| word == "lm"),
+                _ => false,
+            };
+            for words in commands(&text).into_iter().filter(|words| !is_missing(words)) {
                 count += 1;
                 let parsed = Arguments::try_parse_from(&words);
                 assert!(parsed.is_ok(), "{place}: {words:?}: {}", parsed.err().unwrap());

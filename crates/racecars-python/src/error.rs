@@ -37,7 +37,6 @@ pub(crate) fn closed() -> PyErr {
 /// What the core or a study's journal refuses, where there is no interpreter to make an exception with.
 pub(crate) enum Refused {
     Core(racecars::Error),
-    #[cfg(unix)]
     Study(racecars_study::Error),
 }
 
@@ -47,7 +46,6 @@ impl From<racecars::Error> for Refused {
     }
 }
 
-#[cfg(unix)]
 impl From<racecars_study::Error> for Refused {
     fn from(error: racecars_study::Error) -> Self {
         Refused::Study(error)
@@ -58,7 +56,6 @@ impl From<Refused> for PyErr {
     fn from(error: Refused) -> Self {
         match error {
             Refused::Core(error) => refused(error),
-            #[cfg(unix)]
             Refused::Study(error) => crate::study::refused(error),
         }
     }

@@ -46,13 +46,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<session::Session>()?;
     module.add_class::<embedding::Embedding>()?;
     module.add_class::<trials::TrialData>()?;
-    #[cfg(unix)]
-    {
-        module.add_function(wrap_pyfunction!(study::read_study, module)?)?;
-        module.add_function(wrap_pyfunction!(study::write_journal, module)?)?;
-        module.add_function(wrap_pyfunction!(study::write_report, module)?)?;
-        module.add_function(wrap_pyfunction!(study::report_data, module)?)?;
-    }
+    module.add_function(wrap_pyfunction!(study::read_study, module)?)?;
+    module.add_function(wrap_pyfunction!(study::write_journal, module)?)?;
+    module.add_function(wrap_pyfunction!(study::write_report, module)?)?;
+    module.add_function(wrap_pyfunction!(study::report_data, module)?)?;
     module.add_function(wrap_pyfunction!(algorithm::settings, module)?)?;
     module.add_function(wrap_pyfunction!(algorithm::algorithm_name, module)?)?;
     module.add_function(wrap_pyfunction!(algorithm::budget, module)?)?;

@@ -6,10 +6,13 @@ use crate::error::{exhausted, in_use, refused};
 use crate::session::{Best, Session, best};
 use crate::space::{Space, slice};
 use crate::work;
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{
+    AllowTypeChange, PyArray1, PyArray2, PyArrayLike1, PyArrayMethods, PyReadonlyArray1,
+    PyReadonlyArray2,
+};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyFloat, PyList};
 use racecars::Outcome;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,6 +22,9 @@ use std::sync::{Mutex, MutexGuard};
 const MANY_NUMBERS: usize = 20_000;
 /// The most numbers that an array has room for before it is known how many points there are.
 const MAX_CAPACITY: usize = 1 << 24;
+/// The answer to these words beside several points.
+const OF_ONE_POINT: &str =
+    "`violation`, `constraints` and `error` are of one point: tell the points one by one";
 
 /// Whether copying a point takes so long that the interpreter should be released.
 pub(crate) fn is_large(space: &racecars::Space) -> bool {
@@ -125,6 +131,14 @@ impl Optimizer {
             let core = row.unwrap_or_else(|| racecars::Candidate::known(point));
             return self.learn(py, || Ok(core), outcome);
         }
+        if let Ok(points) = candidate.cast::<PyList>()
+            && points.iter().any(|point| !point.is_instance_of::<PyFloat>())
+        {
+            if violation.is_some() || constraints.is_some() || error.is_some() {
+                return Err(PyTypeError::new_err(OF_ONE_POINT));
+            }
+            return self.tell_each(py, points, value);
+        }
         if let Ok(x) = candidate.extract::<PyReadonlyArray1<'_, f64>>() {
             let outcome = outcome(value, violation, error)?;
             let numbers = slice(&x)?;
@@ -137,21 +151,19 @@ impl Optimizer {
         }
         if let Ok(rows) = candidate.extract::<PyReadonlyArray2<'_, f64>>() {
             if violation.is_some() || constraints.is_some() || error.is_some() {
-                return Err(PyTypeError::new_err(
-                    "`violation`, `constraints` and `error` are of one point: tell the rows one by one",
-                ));
+                return Err(PyTypeError::new_err(OF_ONE_POINT));
             }
             let values = value
-                .and_then(|values| values.extract::<PyReadonlyArray1<'_, f64>>().ok())
+                .and_then(|values| values.extract::<PyArrayLike1<'_, f64, AllowTypeChange>>().ok())
                 .ok_or_else(|| {
-                    PyTypeError::new_err("an array of points takes a 1-D array of values")
+                    PyTypeError::new_err("an array of points takes a list or a 1-D array of values")
                 })?;
             return self.tell_rows(py, &rows, &slice(&values)?);
         }
         let kind = candidate.get_type().name()?;
         Err(PyTypeError::new_err(format!(
-            "tell takes a candidate, a point as an array of floats or a dict, or a 2-D array of \
-             points, not {kind}"
+            "tell takes a candidate, a point as an array of floats or a dict, a list of these, or a \
+             2-D array of points, not {kind}"
         )))
     }
 
@@ -330,6 +342,24 @@ impl Optimizer {
         PyArray1::from_vec(py, numbers).reshape([rows, dimension])
     }
 
+    /// Learns the values of candidates, arrays and dicts, one after the other.
+    fn tell_each(
+        &self,
+        py: Python<'_>,
+        points: &Bound<'_, PyList>,
+        values: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let values: Vec<_> = values
+            .and_then(|values| values.try_iter().ok())
+            .ok_or_else(|| PyTypeError::new_err("a list of points takes a list of values"))?
+            .collect::<PyResult<_>>()?;
+        same_number(points.len(), values.len())?;
+        for (point, value) in points.iter().zip(&values) {
+            self.tell(py, &point, Some(value), None, None, None)?;
+        }
+        Ok(())
+    }
+
     fn tell_rows(
         &self,
         py: Python<'_>,
@@ -337,14 +367,7 @@ impl Optimizer {
         values: &[f64],
     ) -> PyResult<()> {
         let rows = rows.as_array();
-        if rows.nrows() != values.len() {
-            return Err(PyValueError::new_err(format!(
-                "{} points take {} values, not {}",
-                rows.nrows(),
-                rows.nrows(),
-                values.len()
-            )));
-        }
+        same_number(rows.nrows(), values.len())?;
         let space = &self.space.get().core;
         let mut guard = self.lock(py);
         let inner = &mut *guard;
@@ -387,6 +410,14 @@ impl Inner {
         }
         candidate
     }
+}
+
+/// Refuses another number of values than of points.
+fn same_number(points: usize, values: usize) -> PyResult<()> {
+    if points == values {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(format!("{points} points take {points} values, not {values}")))
 }
 
 /// The hash of a row's bits: rows come back as they went.

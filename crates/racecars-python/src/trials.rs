@@ -126,7 +126,6 @@ impl Trials {
     }
 
     /// The session begins this many seconds after the study did.
-    #[cfg(unix)]
     pub(crate) fn begin_at(&mut self, seconds: f64) {
         self.before = seconds;
     }

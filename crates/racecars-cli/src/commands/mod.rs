@@ -11,6 +11,8 @@ pub(crate) mod lm;
 pub(crate) mod overhead;
 pub(crate) mod paper;
 pub(crate) mod problem;
+#[cfg(feature = "net")]
+pub(crate) mod prompt;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod solve;
@@ -82,20 +84,20 @@ impl Tuning {
     }
 }
 
-/// `racecars lm` in a build without language models: an error that says how to build with them.
-#[cfg(not(feature = "lm"))]
+/// A command that this build does not have: an error that says how to build with it.
+#[cfg(not(all(feature = "lm", feature = "net")))]
 #[derive(Args)]
-pub(crate) struct LmMissing {
+pub(crate) struct Missing {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     _arguments: Vec<String>,
 }
 
-#[cfg(not(feature = "lm"))]
-impl LmMissing {
-    pub(crate) fn run(self) -> anyhow::Result<std::process::ExitCode> {
+#[cfg(not(all(feature = "lm", feature = "net")))]
+impl Missing {
+    /// `what` is missing without `feature`; `command` needs it.
+    pub(crate) fn run(self, what: &str, feature: &str, command: &str) -> anyhow::Result<ExitCode> {
         anyhow::bail!(
-            "this build has no language models, which take some minutes to compile: \
-             cargo run --release --features lm -- lm ..."
+            "this build has no {what}: cargo run --release --features {feature} -- {command} ..."
         )
     }
 }

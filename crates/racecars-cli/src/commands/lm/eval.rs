@@ -3,7 +3,7 @@
 use super::{ModelArguments, check_fit};
 use crate::output::{print, print_json, short, table};
 use clap::Args;
-use racecars_lm::wire::EvaluateOptions;
+use racecars_lm::loss::score;
 use racecars_lm::{Prompt, Score, UploadedExamples, data};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -56,15 +56,19 @@ impl EvalCommand {
             &settings.base,
             &examples,
         )?;
-        let wanted = EvaluateOptions { loss: settings.loss, logits: false };
-        let (untuned, tuned) = (vec![0.0; prompt.numbers.len()], prompt.numbers.clone());
         // In one call, so that long files are uploaded once.
-        let both = panel.scores(&[untuned, tuned], wanted)?;
-        let Ok([untuned, tuned]) = <[_; 2]>::try_from(both) else {
-            anyhow::bail!("the service did not answer for both prompts");
+        let untuned = vec![0.0; prompt.numbers.len()];
+        let all = panel.logits(&[Vec::new(), untuned, prompt.numbers.clone()])?;
+        let (words, labels) = (settings.task.words.len(), panel.labels());
+        let scores = (all.into_iter().enumerate())
+            .map(|(i, logits)| {
+                let logits = if i == 2 { prompt.calibrated(logits?) } else { logits? };
+                Ok(score(settings.loss, &logits, words, &labels))
+            })
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        let [without, untuned, tuned] = scores[..] else {
+            anyhow::bail!("the service did not answer for all prompts");
         };
-        let (untuned, tuned) = (untuned?, tuned?);
-        let without = panel.score(Vec::new(), wanted)?;
         let evaluation =
             Evaluation { data: path, examples: examples.len(), without, untuned, tuned };
         if self.json {
@@ -73,7 +77,8 @@ impl EvalCommand {
         }
         print(format!("{} examples of {}\n", evaluation.examples, evaluation.data.display()))?;
         let mut table = table(&["prompt", "loss", "accuracy"], 1);
-        for (name, score) in [("none", without), ("untuned", untuned), ("tuned", tuned)] {
+        let name = if prompt.origin.shifts.is_empty() { "tuned" } else { "tuned, calibrated" };
+        for (name, score) in [("none", without), ("untuned", untuned), (name, tuned)] {
             let accuracy = format!("{:.1} %", 100.0 * score.accuracy);
             table.add_row([name.to_string(), short(score.loss), accuracy]);
         }

@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 use racecars_lm::fetch::{PACKAGES, models_folder};
 use racecars_lm::hub::HubModel;
 use racecars_lm::wire::ServiceLimits;
-use racecars_lm::{BlackBox, Client, Model, Prompt, Service};
+use racecars_lm::{BlackBox, Client, Model, Prompt, Service, VllmClient};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -40,15 +40,22 @@ impl LmCommand {
 
 /// The model: in this process, or behind a service.
 #[derive(Args)]
-#[group(required = true, multiple = false)]
+#[group(required = true, multiple = true)]
 struct ModelArguments {
     /// A model to run in this process: a GGUF file, a folder, or the name of a fetched model (smollm2,
-    /// OWNER/NAME)
+    /// gemma3-270m, OWNER/NAME)
     #[arg(long, value_name = "FILE|DIR|NAME")]
     model: Option<String>,
     /// The URL of a service, such as http://127.0.0.1:8123
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["model", "vllm"])]
     model_url: Option<String>,
+    /// Run the model on a vLLM server at this URL (`vllm serve --enable-prompt-embeds`); --model has its tokenizer
+    /// and embedding table
+    #[arg(long, value_name = "URL", requires = "model")]
+    vllm: Option<String>,
+    /// The model's name on the vLLM server [default: the name of --model]
+    #[arg(long, value_name = "NAME", requires = "vllm")]
+    vllm_model: Option<String>,
 }
 
 /// The environment variable of the API key, which should not appear in a command line.
@@ -58,9 +65,14 @@ impl ModelArguments {
     fn open(&self) -> anyhow::Result<Box<dyn BlackBox>> {
         match (&self.model, &self.model_url) {
             (_, Some(url)) => Ok(Box::new(Client::new(url, std::env::var(KEY_VARIABLE).ok())?)),
-            (Some(model), None) => {
-                Ok(Box::new(Service::new(open(model)?, ServiceLimits::default())))
-            }
+            (Some(model), None) => match &self.vllm {
+                None => Ok(Box::new(Service::new(open(model)?, ServiceLimits::default()))),
+                Some(url) => {
+                    let (file, key) = (open(model)?, std::env::var(KEY_VARIABLE).ok());
+                    let name = self.vllm_model.as_ref().unwrap_or(model);
+                    Ok(Box::new(VllmClient::new(url, key, file, name)?))
+                }
+            },
             (None, None) => anyhow::bail!("neither --model nor --model-url is given"),
         }
     }

@@ -1,7 +1,7 @@
 //! `racecars paper lm`: the paper's comparison on language models.
 
 use super::ModelArguments;
-use super::tune::{Search, status};
+use super::tune::{Search, folder_name, status};
 use crate::commands::at_least_one;
 use crate::interrupt::{INTERRUPTED, on_interrupt};
 use crate::output::{print, print_json};
@@ -10,20 +10,21 @@ use anyhow::Context;
 use clap::Args;
 use racecars::Algorithm;
 use racecars_figures::page::save_section;
-use racecars_lm::wire::EvaluateOptions;
 use racecars_lm::{
-    AlgorithmTunings, BlackBox, PROMPT, Prompt, Task, TuneComparison, UploadedExamples, data, tune,
+    AlgorithmTunings, BlackBox, PROMPT, Prompt, SharedUploads, Task, TestedBaselines,
+    TuneComparison, UploadedExamples, calibration, data, loss, tune,
 };
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 
 /// The paper's comparison on language models: several algorithms and seeds with the same number of calls
 ///
-/// The paper uses RoBERTa and --task sst2,yelp,agnews,rte --dim 500 --prompt-tokens 50 --budget 8000 --gamma
-/// 0.7 --rho 0.002 --seeds 5, which takes days on a CPU. DIR/report.html gets a section per task with four
-/// curves and a table, in addition to the sections of `racecars paper --out DIR`. DIR/lm has figures, tables,
-/// and every tuning with its journal: after Ctrl-C, run the same command again to resume; with a larger
-/// --budget, the tunings continue.
+/// The paper uses RoBERTa and --task sst2,yelp,agnews,rte --dim 500 --prompt-tokens 50 --budget 8000 --seeds 5
+/// --algorithm "race-cars(gamma=0.7,rho=0.002),sracos,cma-es", which takes days on a CPU. DIR/report.html gets a
+/// section per task with four curves and two tables, in addition to the sections of `racecars paper --out DIR`.
+/// DIR/lm has figures, tables, and every tuning with its journal: after Ctrl-C, run the same command again to
+/// resume; with a larger --budget, the tunings continue.
 #[derive(Args)]
 pub(crate) struct PaperLm {
     /// The tasks: sst2, yelp, agnews, rte, or TOML files
@@ -34,17 +35,19 @@ pub(crate) struct PaperLm {
     data: PathBuf,
     #[command(flatten)]
     which: ModelArguments,
-    /// The algorithms
+    /// The algorithms, with settings in brackets: `sracos,race-cars(gamma=0.7,rho=0.002)`
     #[arg(
         long,
         value_name = "A,...",
-        value_delimiter = ',',
-        default_value = "race-cars,sracos,cma-es"
+        default_value = "race-cars,race-cars(gamma=0.7,rho=0.002),sracos,cma-es,de,zo-adam,auto"
     )]
-    algorithm: Vec<Algorithm>,
+    algorithm: AlgorithmList,
     /// The number of seeds: 0, 1, ...
     #[arg(long, value_name = "K", default_value = "5", value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
+    /// These seeds instead; see `lm tune --seed`
+    #[arg(long, value_name = "S,...", value_delimiter = ',', conflicts_with = "seeds")]
+    seed: Vec<u64>,
     #[command(flatten)]
     search: Search,
     /// Also evaluate the kept prompts on this many rows of each task's test file, evenly spread over it
@@ -58,32 +61,67 @@ pub(crate) struct PaperLm {
     json: bool,
 }
 
+/// Algorithms separated by commas that are not in brackets.
+#[derive(Debug, Clone)]
+struct AlgorithmList(Vec<Algorithm>);
+
+impl FromStr for AlgorithmList {
+    type Err = racecars::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut parts: Vec<String> = Vec::new();
+        for part in text.split(',') {
+            match parts.last_mut() {
+                Some(last) if last.contains('(') && !last.contains(')') => {
+                    *last += &format!(",{part}");
+                }
+                _ => parts.push(part.to_string()),
+            }
+        }
+        parts.iter().map(|part| part.trim().parse()).collect::<Result<_, _>>().map(AlgorithmList)
+    }
+}
+
+/// The folder of the results about language models in the directory of all results.
+const FOLDER: &str = "lm";
+
 impl PaperLm {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let tasks = self.task.iter().map(|name| Task::find(name)).collect::<Result<Vec<_>, _>>()?;
         let cancel = on_interrupt()?;
         let service = self.which.open()?;
-        let folder = self.out.join("lm");
-        let runs = (tasks.len() * self.algorithm.len()) as u64 * self.seeds;
-        let progress = ProgressDisplay::new(runs * self.search.budget);
-        let (mut comparisons, mut done) = (Vec::new(), 0);
+        let (folder, algorithms) = (self.out.join(FOLDER), &self.algorithm.0);
+        let seeds = match &self.seed[..] {
+            [] => (0..self.seeds).collect(),
+            given => given.to_vec(),
+        };
+        let budget = self.search.budget;
+        let runs = (tasks.len() * algorithms.len() * seeds.len()) as u64;
+        let progress = ProgressDisplay::new(runs * budget);
+        // Calls in all, and those of this session.
+        let (mut comparisons, mut done, mut fresh) = (Vec::new(), 0, 0);
         for task in &tasks {
-            let mut entries: Vec<AlgorithmTunings> = (self.algorithm.iter())
+            let mut entries: Vec<AlgorithmTunings> = (algorithms.iter())
                 .map(|algorithm| AlgorithmTunings {
                     algorithm: algorithm.to_string(),
                     tuned: Vec::new(),
                     tested: Vec::new(),
+                    tested_calibrated: Vec::new(),
                 })
                 .collect();
-            for seed in 0..self.seeds {
+            for &seed in &seeds {
                 let split = data::split(&self.data, task, self.search.shots, seed)?;
-                for (algorithm, entry) in self.algorithm.iter().zip(&mut entries) {
+                let shared = SharedUploads::new(&*service);
+                for (algorithm, entry) in algorithms.iter().zip(&mut entries) {
                     let settings = self.search.settings(task.clone(), algorithm, seed);
-                    let name = format!("{}-{algorithm}-{seed}", task.name);
+                    let name = folder_name(task, algorithm, seed);
+                    let mut session = 0;
                     let tuned =
-                        tune(&*service, &settings, &split, &folder.join(&name), &cancel, |seen| {
-                            progress
-                                .show(done + seen.calls, || format!("{name}: {}", status(seen)));
+                        tune(&shared, &settings, &split, &folder.join(&name), &cancel, |seen| {
+                            session = seen.session.0;
+                            progress.show_resumed(done + seen.calls, fresh + session, || {
+                                format!("{name}: {}", status(seen))
+                            });
                         })?;
                     if tuned.is_interrupted {
                         drop(progress);
@@ -93,14 +131,15 @@ impl PaperLm {
                         );
                         return Ok(ExitCode::from(INTERRUPTED));
                     }
-                    done += self.search.budget;
+                    done += budget;
+                    fresh += session;
                     entry.tuned.push(tuned);
                 }
             }
-            let budget = self.search.budget;
-            let settings = self.search.settings(task.clone(), &self.algorithm[0], 0);
+            let settings = self.search.settings(task.clone(), &algorithms[0], seeds[0]);
+            let (task_name, seeds) = (task.name.clone(), seeds.clone());
             let mut comparison =
-                TuneComparison { task: task.name.clone(), budget, settings, entries, tested: None };
+                TuneComparison { task: task_name, budget, settings, entries, seeds, tested: None };
             if let Some(count) = self.test {
                 self.test(&*service, task, count, &mut comparison)?;
             }
@@ -128,7 +167,8 @@ impl PaperLm {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Evaluates the kept prompts on rows of the test file, all at once.
+    /// Evaluates the kept prompts on rows of the test file, all at once: as they are, and with label shifts
+    /// fitted on their training texts.
     fn test(
         &self,
         service: &dyn BlackBox,
@@ -139,26 +179,48 @@ impl PaperLm {
         let all = data::read(&data::test_file(&self.data, task)?, task)?;
         let rows: Vec<_> =
             all.iter().step_by((all.len() / count).max(1)).take(count).cloned().collect();
-        let settings = self.search.settings(task.clone(), &self.algorithm[0], 0);
-        let panel = UploadedExamples::new(service, task, settings.position, &settings.base, &rows)?;
-        let wanted = EvaluateOptions { loss: settings.loss, logits: false };
-        let names = comparison.entries.iter().flat_map(|entry| {
-            (0..self.seeds).map(|seed| format!("{}-{}-{seed}", task.name, entry.algorithm))
-        });
-        let mut prompts = names
-            .map(|name| Ok(Prompt::load(&self.out.join("lm").join(name).join(PROMPT))?.numbers))
-            .collect::<anyhow::Result<Vec<_>>>()?;
-        let length = prompts.first().map_or(0, Vec::len);
-        prompts.push(vec![0.0; length]);
-        let mut scores =
-            panel.scores(&prompts, wanted)?.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let untuned = scores.pop().context("the service gave no scores")?;
-        let without = panel.score(Vec::new(), wanted)?;
-        comparison.tested = Some([without, untuned]);
-        for (entry, scores) in comparison.entries.iter_mut().zip(scores.chunks(self.seeds as usize))
-        {
-            entry.tested = scores.to_vec();
+        let settings = &comparison.settings;
+        let panel = |examples: &[data::Example]| {
+            UploadedExamples::new(service, task, settings.position, &settings.base, examples)
+        };
+        let test = panel(&rows)?;
+        let (words, labels) = (task.words.len(), test.labels());
+        let scored = |logits: &[f32]| loss::score(settings.loss, logits, words, &labels);
+        let mut kept = Vec::new();
+        for &seed in &comparison.seeds {
+            for algorithm in &self.algorithm.0 {
+                let name = folder_name(task, algorithm, seed);
+                kept.push(Prompt::load(&self.out.join(FOLDER).join(name).join(PROMPT))?);
+            }
         }
+        let numbers: Vec<_> = kept.iter().map(|prompt| prompt.numbers.clone()).collect();
+        let untuned = vec![0.0; numbers.first().map_or(0, Vec::len)];
+        // Without prompt, untuned, and the kept ones in one call, so that long files are uploaded once.
+        let all = [&[Vec::new(), untuned.clone()], &numbers[..]].concat();
+        let logits = test.logits(&all)?.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let [without, base, logits @ ..] = &logits[..] else {
+            anyhow::bail!("the service did not answer for all prompts");
+        };
+        let mut calibrated = Vec::new();
+        let count = self.algorithm.0.len();
+        let runs = numbers.chunks(count).zip(kept.chunks(count)).zip(logits.chunks(count));
+        for (&seed, ((numbers, kept), logits)) in comparison.seeds.iter().zip(runs) {
+            let train = panel(&data::split(&self.data, task, self.search.shots, seed)?.train)?;
+            let train_labels = train.labels();
+            let mut shifts = Vec::new();
+            for logits in train.logits(&[std::slice::from_ref(&untuned), numbers].concat())? {
+                shifts.push(calibration::fit(&logits?, words, &train_labels));
+            }
+            calibrated.push(scored(&calibration::shifted(base, &shifts[0])));
+            for (i, entry) in comparison.entries.iter_mut().enumerate() {
+                entry.tested.push(scored(&kept[i].calibrated(logits[i].clone())));
+                let shifted = calibration::shifted(&logits[i], &shifts[i + 1]);
+                entry.tested_calibrated.push(scored(&shifted));
+            }
+        }
+        let (without, untuned) = (scored(without), scored(base));
+        comparison.tested =
+            Some(TestedBaselines { texts: rows.len(), without, untuned, calibrated });
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{ModelArguments, check_fit};
 use crate::output::print;
+use anyhow::Context;
 use clap::Args;
 use racecars_lm::data::Example;
 use racecars_lm::{Prompt, UploadedExamples, loss};
@@ -52,8 +53,10 @@ impl PredictCommand {
         let task = &settings.task;
         let panel =
             UploadedExamples::new(&*service, task, settings.position, &settings.base, &examples)?;
-        for (text, row) in texts.iter().zip(panel.logits(&prompt.numbers)?) {
-            let Some(best) = loss::best(&row) else {
+        let logits = panel.logits(std::slice::from_ref(&prompt.numbers))?.into_iter().next();
+        let logits = prompt.calibrated(logits.context("the service did not answer")??);
+        for (text, row) in texts.iter().zip(logits.chunks(task.words.len())) {
+            let Some(best) = loss::best(row) else {
                 anyhow::bail!("the logits of {text:?} are not numbers");
             };
             let most = f64::from(row[best]);

@@ -9,7 +9,7 @@ use racecars_lm::{Server, ServerSettings, Service};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Serve a model over HTTP: texts and prompts in, logits and losses out
 ///
@@ -17,7 +17,8 @@ use std::time::Duration;
 /// Ctrl-C finishes the running requests. docs/lm.md has the protocol.
 #[derive(Args)]
 pub(crate) struct ServeCommand {
-    /// The model: a GGUF file, a folder, or the name of a fetched model (smollm2, OWNER/NAME)
+    /// The model: a GGUF file, a folder, or the name of a fetched model (smollm2,
+    /// gemma3-270m, OWNER/NAME)
     #[arg(long, value_name = "FILE|DIR|NAME")]
     model: String,
     /// The address to listen on; port 0 takes any free port
@@ -52,7 +53,10 @@ impl ServeCommand {
             ..ServiceLimits::default()
         };
         let cancel = on_interrupt()?;
+        eprintln!("loading {}", self.model);
+        let start = Instant::now();
         let service = Arc::new(Service::new(open(&self.model)?, limits));
+        eprintln!("loaded in {:.1} s", start.elapsed().as_secs_f64());
         let timeout = Duration::from_secs(self.timeout);
         let settings = ServerSettings { key, waiting: self.waiting, timeout };
         let server = Server::start(service, self.addr, settings)?;

@@ -34,7 +34,8 @@ pub(crate) struct TuneCommand {
     algorithm: Algorithm,
     #[command(flatten)]
     search: Search,
-    /// The seed of the split, the projection and the search
+    /// The seed of the split, the projection and the search. If there are folders SHOTS-*, SHOTS-SEED is the
+    /// split, or else the one at this place in their order
     #[arg(long, value_name = "S", default_value = "0")]
     seed: u64,
     /// The folder of the journal and the prompt [default: lm-TASK-ALGORITHM-SEED]
@@ -48,13 +49,6 @@ pub(crate) struct TuneCommand {
 /// The settings of the search.
 #[derive(Args)]
 pub(super) struct Search {
-    /// RACE-CARS with the paper's fixed schedule: each shrink multiplies the region's width by this; 0.7 in
-    /// the paper. Without --gamma and --rho the region adapts itself
-    #[arg(long, value_name = "G")]
-    gamma: Option<f64>,
-    /// RACE-CARS with the paper's fixed schedule: the probability of a shrink at each step; 0.002 in the paper
-    #[arg(long, value_name = "R")]
-    rho: Option<f64>,
     /// The number of coordinates of z
     #[arg(long, value_name = "N", default_value = "500", value_parser = at_least_one)]
     dim: usize,
@@ -73,6 +67,14 @@ pub(super) struct Search {
     /// The loss: cross-entropy or hinge
     #[arg(long, value_name = "L", default_value = "cross-entropy")]
     loss: Loss,
+    /// Take the model's bias out of the loss: for every prompt, one number per label word is fitted on the
+    /// training texts and added to its logit. The saved prompt has the numbers, and `lm eval` and `lm predict`
+    /// add them
+    #[arg(long)]
+    calibrate: bool,
+    /// Evaluate on the development texts, and keep, the mean of this many best prompts on the training texts
+    #[arg(long, value_name = "K", default_value = "1", value_parser = at_least_one)]
+    average: usize,
     /// The position of the prompt: prefix (before everything) or suffix (after the text, which a causal model
     /// then runs only once)
     #[arg(long, value_name = "P", default_value = "prefix")]
@@ -86,11 +88,11 @@ pub(super) struct Search {
     /// The expected spread of z
     #[arg(long, value_name = "X", default_value = "1")]
     sigma: f64,
-    /// p0 is the embedding of this text, repeated [default: zero]
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    base: String,
-    /// The number of candidates in a request [default: 1 for race-cars and sracos, which learn from each;
-    /// else 8]
+    /// p0 is the embedding of this text, repeated [default: the task's `base`, or zero]
+    #[arg(long, value_name = "TEXT")]
+    base: Option<String>,
+    /// The number of candidates in a request [default: 8 for cma-es and sep-cma-es; 1 for the others, which learn
+    /// more from one at a time]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     batch: Option<usize>,
     /// Evaluate the best prompt on the development texts every N calls
@@ -114,20 +116,17 @@ struct TuneReport<'a> {
 impl TuneCommand {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let search = &self.search;
-        let shrinks = matches!(self.algorithm, Algorithm::RaceCars(_));
-        if (search.gamma.is_some() || search.rho.is_some()) && !shrinks {
-            anyhow::bail!("--gamma and --rho are settings of race-cars, not of {}", self.algorithm);
-        }
         let settings = search.settings(Task::find(&self.task)?, &self.algorithm, self.seed);
         let split = data::split(&self.data, &settings.task, search.shots, self.seed)?;
         let cancel = on_interrupt()?;
         let service = self.which.open()?;
         let folder = self.dir.clone().unwrap_or_else(|| {
-            format!("lm-{}-{}-{}", settings.task.name, settings.algorithm, self.seed).into()
+            format!("lm-{}", folder_name(&settings.task, &self.algorithm, self.seed)).into()
         });
+        eprintln!("texts of {}", split.source);
         let progress = ProgressDisplay::new(search.budget);
         let tuned = tune(&*service, &settings, &split, &folder, &cancel, |seen| {
-            progress.show(seen.calls, || status(seen));
+            progress.show_resumed(seen.calls, seen.session.0, || status(seen));
         })?;
         drop(progress);
         let prompt = folder.join(PROMPT);
@@ -154,16 +153,14 @@ impl TuneCommand {
 }
 
 impl Search {
-    /// The settings of a tuning. Only RACE-CARS has gamma and rho.
+    /// The settings of a tuning.
     pub(super) fn settings(&self, task: Task, algorithm: &Algorithm, seed: u64) -> TuneSettings {
-        let shrinks = matches!(algorithm, Algorithm::RaceCars(_));
+        let base = self.base.clone().or_else(|| task.base.clone()).unwrap_or_default();
         TuneSettings {
             task,
             shots: self.shots,
             seed,
-            algorithm: algorithm.name().to_string(),
-            gamma: self.gamma.filter(|_| shrinks),
-            rho: self.rho.filter(|_| shrinks),
+            algorithm: algorithm.to_string(),
             dim: self.dim,
             bound: self.bound,
             prompt_tokens: self.prompt_tokens,
@@ -171,6 +168,8 @@ impl Search {
             batch: self.batch.unwrap_or_else(|| TuneSettings::natural_batch(algorithm)),
             look_every: self.look_every,
             loss: self.loss,
+            calibrate: self.calibrate,
+            average: self.average,
             position: self.position,
             projection: ProjectionSettings {
                 draw: self.projection,
@@ -178,9 +177,15 @@ impl Search {
                 sigma: self.sigma,
                 seed,
             },
-            base: self.base.clone(),
+            base,
         }
     }
+}
+
+/// The name of a tuning's folder: `sst2-race-cars-gamma=0.7,rho=0.002-0`.
+pub(super) fn folder_name(task: &Task, algorithm: &Algorithm, seed: u64) -> String {
+    let algorithm = algorithm.to_string().replace('(', "-").replace([')', ' '], "");
+    format!("{}-{algorithm}-{seed}", task.name)
 }
 
 /// The progress of a tuning in a few words.
@@ -195,8 +200,11 @@ pub(super) fn status(status: &TuneStatus) -> String {
 }
 
 fn show(tuned: &Tuned) -> anyhow::Result<()> {
-    let Tuned { model, data, calls, failures, seconds, .. } = tuned;
-    print(format!("{model} on {data}: {calls} calls in {seconds:.0} s, {failures} failed\n"))?;
+    let Tuned { model, data, calls, failures, other_evaluations, seconds, .. } = tuned;
+    print(format!(
+        "{model} on {data}: {calls} calls in {seconds:.0} s, {failures} failed; {other_evaluations} other \
+         evaluations\n"
+    ))?;
     let mut table =
         table(&["prompt", "calls", "train loss", "accuracy", "dev loss", "accuracy"], 1);
     let mut row = |name: &str, look: &PromptScores| {
@@ -209,8 +217,9 @@ fn show(tuned: &Tuned) -> anyhow::Result<()> {
             format!("{:.1} %", 100.0 * look.dev.accuracy),
         ]);
     };
-    row("none", &tuned.without);
-    row("untuned", &tuned.untuned);
+    row("none", &tuned.baselines.without);
+    row("untuned", &tuned.baselines.untuned);
+    row("untuned, calibrated", &tuned.baselines.calibrated);
     if let Some(last) = tuned.looks.last() {
         row("best on training texts", last);
     }
