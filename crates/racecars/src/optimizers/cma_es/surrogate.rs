@@ -10,7 +10,7 @@
 //! Departures: coordinates are those in which the current distribution is standard normal, so that the
 //! model is invariant to affine transformations, and the normal equations have a small condition number.
 //! They are solved by a Cholesky factorization with a ridge of relative size 10^-11, instead of by a
-//! pseudoinverse. A minimum is only used where the model is convex.
+//! pseudoinverse. A minimum is only used where the model is convex. On plateaus there is no model.
 
 use super::distribution::{Distribution, is_bounded};
 use crate::linalg::cholesky::factorize;
@@ -183,6 +183,10 @@ impl Model {
         // Of equal values the latest comes first.
         let values = &surrogate.values;
         self.order.sort_by(|&a, &b| values[a].total_cmp(&values[b]).then(b.cmp(&a)));
+        // Where the objective has plateaus, the ranks of a smooth model mean nothing.
+        if self.order.windows(2).any(|pair| values[pair[0]] == values[pair[1]]) {
+            return false;
+        }
         self.order.truncate(fitted);
         self.offset = values[self.order[0]];
         let spread = values[self.order[fitted - 1]] - self.offset;
@@ -403,8 +407,10 @@ mod tests {
                 assert_eq!(model.minimum(&distribution), None);
             }
         }
-        let (surrogate, distribution) = filled(30, |_| 1.0);
-        assert!(!Model::default().fit(&surrogate, &distribution), "a constant has no order");
+        for flat in [|_: &[f64]| 1.0, |x: &[f64]| (10.0 * (x[0] + x[1])).round()] {
+            let (surrogate, distribution) = filled(30, flat);
+            assert!(!Model::default().fit(&surrogate, &distribution), "plateaus have no order");
+        }
     }
 
     #[test]

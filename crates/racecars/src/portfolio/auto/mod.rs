@@ -541,8 +541,9 @@ impl AutoRule {
         let mut members: Vec<(Role, f64)> = (roles.iter().copied())
             .filter(|role| !self.tired.contains(role))
             .map(|role| {
+                // One that has not led yet comes before those that have.
                 let own = self.place_of(role).and_then(|place| team.own_best(place));
-                (role, own.unwrap_or(f64::INFINITY))
+                (role, own.unwrap_or(f64::NEG_INFINITY))
             })
             .collect();
         members.sort_by(|a, b| a.1.total_cmp(&b.1));
