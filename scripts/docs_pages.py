@@ -149,7 +149,7 @@ def relink(path: Path, folder: Path, at: str = ".") -> None:
         if "://" in target or target.startswith("mailto:") or not file.is_relative_to(ROOT):
             return match[0]
         place = on_site(file)
-        # Whether a page is there is checked on the site, some of whose pages are made from the code.
+        # Whether a page is there is checked on the site: some are made from the code.
         if place is not None:
             return f"{image}[{text}]({os.path.relpath(place, at)}{anchor})"
         name = file.relative_to(ROOT)
