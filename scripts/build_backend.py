@@ -20,6 +20,8 @@ from maturin import get_requires_for_build_sdist, get_requires_for_build_wheel
 ROOT = Path(__file__).resolve().parent.parent
 # `tool.maturin.data` in pyproject.toml: what is in `scripts` becomes a command.
 DATA = ROOT / "target" / "wheel" / "racecars.data"
+# `racecars prompt`, with TLS. Who can link a Rust program has the C compiler that it takes.
+FEATURES = "net"
 
 __all__ = [
     "build_sdist",
@@ -33,6 +35,7 @@ __all__ = [
 def place(profile: str = "release", target: str | None = None, zig: bool = False) -> Path:
     """Builds the command line and puts it where maturin takes it from."""
     command = ["cargo", "zigbuild" if zig else "build", "--package", "racecars-cli"]
+    command += ["--features", FEATURES]
     command += ["--profile", profile, "--message-format", "json-render-diagnostics"]
     if target:
         command += ["--target", target]

@@ -139,7 +139,8 @@ def on_site(file: Path) -> Path | None:
 
 def relink(path: Path, folder: Path, at: str = ".") -> None:
     """Links of a page that was in `folder` and is in `at` of the site fit the site: to pages, else
-    to the repository if it has an address, else they are plain text."""
+    to the repository if it has an address, else they are plain text. A link to a file that is not
+    there is an error."""
     address = cargo().get("repository")
 
     def changed(match: re.Match[str]) -> str:
@@ -148,9 +149,12 @@ def relink(path: Path, folder: Path, at: str = ".") -> None:
         if "://" in target or target.startswith("mailto:") or not file.is_relative_to(ROOT):
             return match[0]
         place = on_site(file)
+        # Whether a page is there is checked on the site: some are made from the code.
         if place is not None:
             return f"{image}[{text}]({os.path.relpath(place, at)}{anchor})"
         name = file.relative_to(ROOT)
+        if not file.exists():
+            raise SystemExit(f"{path.name}: there is no {name}, which [{text}]({target}) links to")
         return f"[{text}]({address}/blob/main/{name})" if address else text
 
     # Not in code.
@@ -168,7 +172,8 @@ def gallery(pages: Path) -> None:
         shutil.copytree(source.parent, folder, ignore=made)
         page = (folder / "README.md").rename(folder / "index.md")
         relink(page, source.parent, f"gallery/{name}")
-        own = [source.parent / file for file in (f"{name}.py", "study.toml", "run")]
+        tables = sorted(source.parent.glob("*.toml"))
+        own = [source.parent / f"{name}.py", *tables, source.parent / "run"]
         parts = []
         for file in [*own, ROOT / "crates" / "racecars" / "examples" / f"{name}.rs"]:
             if file.exists():

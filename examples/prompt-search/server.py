@@ -9,7 +9,7 @@ How good its answers are depends on the prompt, as with a real model:
 - the last example pulls it to its own label where a text is unclear;
 - a temperature makes it guess.
 
-    python server.py [PORT]
+    python server.py [PORT]       # 0 is any that is free
 """
 
 from __future__ import annotations
@@ -83,5 +83,6 @@ class Handler(BaseHTTPRequestHandler):
 
 if __name__ == "__main__":
     port = int(sys.argv[1]) if len(sys.argv) > 1 else 8799
-    print(f"listening on http://127.0.0.1:{port}/v1", flush=True)
-    ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    print(f"listening on http://127.0.0.1:{server.server_port}/v1", flush=True)
+    server.serve_forever()

@@ -30,7 +30,7 @@ class Trial(NamedTuple):
 
     number: int
     x: NDArray[np.float64]
-    params: dict[str, Any] | None
+    params: dict[str, Any]
     value: float
     outcome: str
     violation: float
@@ -66,7 +66,8 @@ class Trials(Sequence[Trial]):
     (10, True)
 
     - ``number``: the index of each trial in ``res.history``
-    - ``x``: the points, one per row; ``params`` is a list of dicts where the space is a dict
+    - ``x``: the points, one per row; ``params`` has them by name. That of a
+      single trial is empty unless the space is a dict
     - ``value``: the value, also of infeasible points, NaN where there is none
     - ``outcome``: ``"value"``, ``"infeasible"``, or the kind of failure: ``"error"``, ``"nan"``,
       ``"timeout"``, ``"lost"``
@@ -185,7 +186,7 @@ class Trials(Sequence[Trial]):
             if not -n <= at < n:
                 raise IndexError(f"trial {at} is not there; {n} trials are")
             x = self.x[at]
-            params = self.space.params(x) if self.space.is_by_name else None
+            params = self.space.params(x) if self.space.is_by_name else {}
             number, value, outcome, violation, *more = (self._column(name)[at] for name in COLUMNS)
             return Trial(
                 int(number),

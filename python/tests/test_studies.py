@@ -56,7 +56,7 @@ def test_a_study_changes_nothing_and_has_a_line_per_event(tmp_path: Path) -> Non
     trials = racecars.read_study(tmp_path / "s")
     np.testing.assert_array_equal(trials.value, kept.history)
     np.testing.assert_allclose(trials.x, kept.trials.x, rtol=1e-12)
-    assert trials[0].params is not None and trials[0].params["act"] == "relu"
+    assert trials[0].params["act"] == "relu"
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def test_trials_have_every_point_value_and_time() -> None:
     assert (trials.seconds >= 0).all() and set(trials.outcome) == {"value"}
     best = trials[int(trials.value.argmin())]
     np.testing.assert_array_equal(best.x, res.x)
-    assert best.value == res.fun and best.params is None
+    assert best.value == res.fun and best.params == {}
     assert trials[-1].number == 199 and [trial.number for trial in trials[3:6]] == [3, 4, 5]
     good = trials[trials.value < 1]
     assert isinstance(good, racecars.Trials) and (good.value < 1).all()
@@ -219,7 +219,7 @@ def test_trials_are_taken_over_by_name() -> None:
     assert res.optimizer.told == 1 + inside.sum()
     best = first.trials[inside]
     wanted = best[int(best.value.argmin())]
-    assert wanted.params is not None and res.fun == wanted.value
+    assert res.fun == wanted.value
     assert res.params["m"] == 0.25 and res.params["act"] == wanted.params["act"]
     assert res.params["lr"] == pytest.approx(wanted.params["lr"])
     with pytest.raises(ValueError, match="from_ is int, not a result of minimize"):

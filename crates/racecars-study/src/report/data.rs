@@ -156,7 +156,8 @@ fn study(digest: &Digest) -> Value {
         "seed": plan.seed,
         "budget": plan.limit(),
         "direction": plan.direction,
-        "objective": plan.objective,
+        // Without a program the values are told, and no source of them can be named.
+        "objective": (!plan.command.is_empty()).then_some(&plan.objective),
         "constraints": plan.constraints,
         "repeat": plan.repeat,
         "deterministic": plan.deterministic,

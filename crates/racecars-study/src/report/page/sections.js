@@ -28,7 +28,7 @@ function renderHead(data) {
   }
   const constraints = (study.constraints || []).map((source) => `${metric(source)} at most 0`);
   const parts = [
-    `${study.direction === "maximize" ? "maximize" : "minimize"} ${metric(study.objective)}`, ...constraints,
+    `${study.direction === "maximize" ? "maximize" : "minimize"} ${study.objective ? metric(study.objective) : "the objective"}`, ...constraints,
     `${whole(study.dimension)} parameter${study.dimension === 1 ? "" : "s"}`,
     study.algorithm, `seed ${study.seed}`, `${study.jobs} job${study.jobs === 1 ? "" : "s"}`,
   ];
