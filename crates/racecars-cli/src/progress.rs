@@ -14,9 +14,14 @@ const PLAIN: Duration = Duration::from_secs(2);
 pub(crate) struct ProgressDisplay {
     total: u64,
     bar: Option<ProgressBar>,
+    clock: Mutex<Clock>,
+}
+
+struct Clock {
     /// When it was last updated.
-    shown: Mutex<Instant>,
-    started: Instant,
+    shown: Instant,
+    /// When the first step was done, and how many were done then: what precedes it is no measure of the rest.
+    first: Option<(Instant, u64)>,
 }
 
 impl ProgressDisplay {
@@ -29,8 +34,11 @@ impl ProgressDisplay {
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        let now = Instant::now();
-        ProgressDisplay { total, bar, shown: Mutex::new(now), started: now }
+        ProgressDisplay {
+            total,
+            bar,
+            clock: Mutex::new(Clock { shown: Instant::now(), first: None }),
+        }
     }
 
     /// Shows that `done` steps are done, if an update is due; `message` is called only then.
@@ -41,30 +49,35 @@ impl ProgressDisplay {
     /// Like [`show`](Self::show) for resumed work, of which only `fresh` steps were done in this process: the
     /// time that is left follows from them.
     pub(crate) fn show_resumed(&self, done: u64, fresh: u64, message: impl FnOnce() -> String) {
-        let Ok(mut shown) = self.shown.try_lock() else { return };
+        let Ok(mut clock) = self.clock.try_lock() else { return };
+        let (from, before) = *clock.first.get_or_insert_with(|| (Instant::now(), fresh));
         let period = if self.bar.is_some() { REFRESH } else { PLAIN };
-        if shown.elapsed() < period {
+        if clock.shown.elapsed() < period {
             return;
         }
-        *shown = Instant::now();
-        let left = time_left(self.started.elapsed(), fresh, self.total.saturating_sub(done));
+        clock.shown = Instant::now();
+        let steps = fresh.saturating_sub(before);
+        let left = time_left(from.elapsed(), steps, self.total.saturating_sub(done));
         match &self.bar {
             Some(bar) => {
                 bar.set_position(done);
-                bar.set_message(format!("{} ({:#} left)", message(), HumanDuration(left)));
+                let left =
+                    left.map_or(String::new(), |left| format!(" ({:#} left)", HumanDuration(left)));
+                bar.set_message(message() + &left);
             }
             None => {
-                let (total, left) = (self.total, left.as_secs());
-                eprintln!("{done}/{total} {} ({left} s left)", message());
+                let left =
+                    left.map_or(String::new(), |left| format!(" ({} s left)", left.as_secs()));
+                eprintln!("{done}/{} {}{left}", self.total, message());
             }
         }
     }
 }
 
-/// The time that `steps` take if `fresh` of them took `elapsed`.
-fn time_left(elapsed: Duration, fresh: u64, steps: u64) -> Duration {
-    let seconds = elapsed.as_secs_f64() / fresh.max(1) as f64 * steps as f64;
-    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+/// The time that `left` steps take if `steps` took `elapsed`; `None` if there were none.
+fn time_left(elapsed: Duration, steps: u64, left: u64) -> Option<Duration> {
+    let seconds = elapsed.as_secs_f64() / (steps > 0).then_some(steps)? as f64 * left as f64;
+    Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
 impl Drop for ProgressDisplay {
@@ -82,9 +95,10 @@ mod tests {
     #[test]
     fn steps_of_earlier_sessions_take_no_time() {
         // 90 of 100 steps were done before; 2 took 4 s, so the other 8 take 16.
-        assert_eq!(time_left(Duration::from_secs(4), 2, 8), Duration::from_secs(16));
-        assert_eq!(time_left(Duration::from_secs(4), 0, 8), Duration::from_secs(32));
-        assert_eq!(time_left(Duration::from_secs(4), 1, 0), Duration::ZERO);
-        assert_eq!(time_left(Duration::MAX, 1, u64::MAX), Duration::MAX);
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        assert_eq!(time_left(Duration::from_secs(4), 2, 8), seconds(16));
+        assert_eq!(time_left(Duration::from_secs(4), 0, 8), None);
+        assert_eq!(time_left(Duration::from_secs(4), 1, 0), seconds(0));
+        assert_eq!(time_left(Duration::MAX, 1, u64::MAX), Some(Duration::MAX));
     }
 }

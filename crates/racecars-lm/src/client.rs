@@ -5,6 +5,7 @@ use crate::service::BlackBox;
 use crate::wire::{
     Answer, Description, EvaluateOptions, EvaluateResponse, Refusal, Upload, Uploaded,
 };
+use racecars_io::http::{Patience, bearer, client};
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 use ureq::http::{Response, StatusCode};
@@ -52,12 +53,7 @@ impl Http {
         if !url.starts_with("http://") && !url.starts_with("https://") {
             return Err(Error::input(format!("{url} begins with neither http:// nor https://")));
         }
-        let agent = Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_global(Some(Duration::from_secs(900)))
-            .timeout_connect(Some(Duration::from_secs(10)))
-            .build()
-            .new_agent();
+        let agent = client(Duration::from_secs(10), Patience::Request(Duration::from_secs(900)));
         Ok(Http { agent, url, key })
     }
 
@@ -68,7 +64,7 @@ impl Http {
 
     fn with_key<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
         match &self.key {
-            Some(key) => request.header("Authorization", format!("Bearer {key}")),
+            Some(key) => request.header("Authorization", bearer(key)),
             None => request,
         }
     }
@@ -139,7 +135,7 @@ pub(crate) fn busy_or_input(url: &str, status: StatusCode, body: &[u8]) -> Error
     let kind = match status {
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => ErrorKind::Busy,
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ErrorKind::Unauthorized,
-        status if status.is_client_error() => ErrorKind::Input,
+        status if status.is_client_error() || status.is_redirection() => ErrorKind::Input,
         _ => ErrorKind::Network,
     };
     let said: String = String::from_utf8_lossy(body).trim().chars().take(300).collect();

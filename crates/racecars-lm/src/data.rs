@@ -1,9 +1,10 @@
-//! Labelled texts from files: tables with a header (`.tsv`), JSON lines (`.jsonl`), and lines of a
+//! Labelled texts from files: tables with a header (`.tsv`, `.csv`), JSON lines (`.jsonl`), and lines of a
 //! label and a text (anything else).
 
 use crate::error::{Error, Result};
 use crate::task::Task;
 use racecars::random::Random;
+use racecars_io::table::{self, Format, NamedRow};
 use std::path::{Path, PathBuf};
 
 /// A text, or several texts by column name, with the index of its label.
@@ -51,11 +52,9 @@ fn other_name(name: &str) -> Option<&'static str> {
 /// Reads a data file.
 pub fn read(path: &Path, task: &Task) -> Result<Vec<Example>> {
     let text = std::fs::read_to_string(path).map_err(|error| Error::system("read", path, error))?;
-    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("");
-    let examples = match extension {
-        "tsv" => table(&text, task),
-        "jsonl" => json_lines(&text, task),
-        _ => plain_lines(&text, task),
+    let examples = match Format::of(path) {
+        Some(format) => named_rows(&text, format, task),
+        None => plain_lines(&text, task),
     };
     let examples = examples.map_err(|error| error.within(path.display()))?;
     match examples.is_empty() {
@@ -64,65 +63,29 @@ pub fn read(path: &Path, task: &Task) -> Result<Vec<Example>> {
     }
 }
 
-/// The lines of a text that are not blank, with their numbers.
-fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty())
-}
-
-fn table(text: &str, task: &Task) -> Result<Vec<Example>> {
-    let mut lines = lines(text);
-    let header: Vec<&str> =
-        lines.next().map(|(_, line)| line.split('\t').collect()).unwrap_or_default();
-    let label = header
-        .iter()
-        .position(|name| *name == "label")
-        .ok_or_else(|| Error::data(format!("the header {header:?} has no column `label`")))?;
-    lines
-        .map(|(number, line)| {
-            let cells: Vec<&str> = line.split('\t').collect();
-            if cells.len() != header.len() {
-                return Err(Error::data(format!(
-                    "line {number} has {} columns, the header {}",
-                    cells.len(),
-                    header.len()
-                )));
-            }
-            let columns = header.iter().zip(&cells).enumerate().filter(|(i, _)| *i != label);
-            let columns = columns.map(|(_, (name, cell))| (name.to_string(), unescaped(cell)));
-            let label = at_line(number, task.label(cells[label]))?;
-            Ok(Example::new(columns.collect(), label))
-        })
-        .collect()
-}
-
-fn json_lines(text: &str, task: &Task) -> Result<Vec<Example>> {
-    let wrong = |number: usize, what: &str| Error::data(format!("line {number}: {what}"));
-    lines(text)
-        .map(|(number, line)| {
-            let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line)
-                .map_err(|error| wrong(number, &format!("not a JSON object: {error}")))?;
-            let label = match object.get("label") {
-                Some(serde_json::Value::String(label)) => label.clone(),
-                Some(serde_json::Value::Number(label)) => label.to_string(),
-                _ => return Err(wrong(number, "there is no `label`, a text or a number")),
-            };
-            let columns = object.iter().filter_map(|(name, value)| {
-                // SuperGLUE's names for what GLUE calls sentence1 and sentence2.
-                let name = match &**name {
-                    "premise" => "sentence1",
-                    "hypothesis" => "sentence2",
-                    name => name,
-                };
-                Some((name.to_string(), value.as_str()?.to_string()))
-            });
-            let columns = columns.filter(|(name, _)| name != "label").collect();
-            Ok(Example::new(columns, at_line(number, task.label(&label))?))
-        })
-        .collect()
+fn named_rows(text: &str, format: Format, task: &Task) -> Result<Vec<Example>> {
+    let rows = table::read(text, format).map_err(Error::data)?;
+    let example = |row: NamedRow| {
+        let label = row.get("label").ok_or_else(|| {
+            let names: Vec<&str> = row.cells.iter().map(|(name, _)| &**name).collect();
+            Error::data(format!("there is no `label` among {}", names.join(", ")))
+        })?;
+        let label = task.label(label)?;
+        let columns = row.cells.into_iter().filter(|(name, _)| name != "label");
+        let columns = columns.map(|(name, cell)| match (format, &*name) {
+            // SuperGLUE's names for what GLUE calls sentence1 and sentence2.
+            (Format::JsonLines, "premise") => ("sentence1".to_string(), cell),
+            (Format::JsonLines, "hypothesis") => ("sentence2".to_string(), cell),
+            (Format::Tsv, _) => (name, unescaped(&cell)),
+            _ => (name, cell),
+        });
+        Ok(Example::new(columns.collect(), label))
+    };
+    rows.into_iter().map(|row| at_line(row.line, example(row))).collect()
 }
 
 fn plain_lines(text: &str, task: &Task) -> Result<Vec<Example>> {
-    lines(text)
+    table::lines(text)
         .map(|(number, line)| {
             let (label, text) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
             let label = at_line(number, task.label(label))?;
@@ -263,6 +226,9 @@ mod tests {
         assert_eq!((b[1].column("sentence"), b[1].label), (Some("good\nfilm"), 1));
         let c = read(&folder.join("c.jsonl"), &sst2).unwrap();
         assert_eq!((c[0].column("sentence"), c[0].label), (Some("bad"), 0));
+        write(folder, "d.csv", "label,sentence\n1,\"good, \"\"film\"\"\"\n");
+        let d = read(&folder.join("d.csv"), &sst2).unwrap();
+        assert_eq!((d[0].column("sentence"), d[0].label), (Some("good, \"film\""), 1));
     }
 
     #[test]
@@ -287,8 +253,8 @@ mod tests {
         let (folder, sst2) = (folder.path(), Task::named("sst2").unwrap());
         for (name, text, message) in [
             ("a.tsv", "sentence\tlabel\nbad\t0\ngood\t7\n", "line 3: label `7` is none of 0, 1"),
-            ("a.tsv", "sentence\tlabel\nbad\n", "line 2 has 1 columns, the header 2"),
-            ("a.tsv", "sentence\n", "has no column `label`"),
+            ("a.tsv", "sentence\tlabel\nbad\n", "line 2 has 1 cells, and the header has 2"),
+            ("a.tsv", "sentence\nbad\n", "line 2: there is no `label` among sentence"),
             ("a.tsv", "sentence\tlabel\n", "has no examples"),
             ("b.jsonl", "{\"label\": 0}\n[1]\n", "line 2: not a JSON object"),
             ("c.txt", "\n2 x\n", "line 2: label `2`"),

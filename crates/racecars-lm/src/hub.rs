@@ -9,6 +9,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::hash;
 use crate::model::{INDEX, check_config, indexed_files, split_files};
+use racecars_io::http::{Patience, bearer, client};
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
@@ -210,14 +211,7 @@ impl Hub {
                 "the hub's address `{endpoint}` is not http(s)://..."
             )));
         }
-        let agent = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .timeout_connect(Some(Duration::from_secs(20)))
-            .timeout_per_read(Some(Duration::from_secs(60)))
-            .user_agent(concat!("racecars/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .new_agent();
+        let agent = client(Duration::from_secs(20), Patience::Piece(Duration::from_secs(60)));
         Ok(Hub { agent, endpoint, token: token.map(|token| token.trim().to_string()) })
     }
 
@@ -323,7 +317,7 @@ impl Hub {
                 request = request.header("Range", format!("bytes={from}-"));
             }
             if let (Some(token), true) = (&self.token, is_hub) {
-                request = request.header("Authorization", format!("Bearer {token}"));
+                request = request.header("Authorization", bearer(token));
             }
             let response = request.call().map_err(|error| unreachable(&place, &error))?;
             if is_hub {

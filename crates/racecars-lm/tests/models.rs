@@ -30,7 +30,8 @@ fn assert_close(a: &[f32], b: &[f32]) {
 fn where_a_text_is_cut_makes_no_difference_without_a_prompt() {
     for model in every_model() {
         let whole = logits(&model, &[text("", "so fine it was")], "", vec![]);
-        for cut in 1..14 {
+        // To the end: then the prompt, if there is one, is the last token.
+        for cut in 1..=14 {
             let (before, after) = "so fine it was".split_at(cut);
             assert_close(&whole, &logits(&model, &[text(before, after)], "", vec![]));
         }
@@ -49,6 +50,9 @@ fn a_prompt_that_is_a_texts_embedding_is_that_text() {
         let twice = logits(&model, &[text("so fine", "hellohe it was")], "", vec![]);
         let cycled = logits(&model, &[text("so fine", " it was")], "hello", vec![0.0; 7 * HIDDEN]);
         assert_close(&twice, &cycled);
+        let last = logits(&model, &[text("so fine", "hello")], "", vec![]);
+        let at_end = logits(&model, &[text("so fine", "")], "hello", vec![0.0; 5 * HIDDEN]);
+        assert_close(&last, &at_end);
     }
 }
 

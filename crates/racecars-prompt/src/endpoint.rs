@@ -8,6 +8,7 @@ use crate::answer::Answer;
 use crate::error::{Error, Result};
 use crate::settings::{Api, EndpointSettings};
 use racecars::random::Random;
+use racecars_io::http::{Patience, bearer, client};
 use racecars_study::Interrupt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -15,6 +16,8 @@ use ureq::http::header::RETRY_AFTER;
 use ureq::http::{Response, StatusCode};
 use ureq::{Agent, Body};
 
+/// The longest time for a connection.
+const MAX_CONNECT: Duration = Duration::from_secs(20);
 /// The first pause before a request is sent again; each next one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -67,15 +70,8 @@ impl Endpoint {
             None => None,
             Some(name) => Some(read_key(name)?),
         };
-        let agent = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .timeout_global(Some(settings.timeout.duration()))
-            .timeout_connect(Some(settings.timeout.duration().min(Duration::from_secs(20))))
-            .user_agent("racecars")
-            .build()
-            .new_agent();
+        let timeout = settings.timeout.duration();
+        let agent = client(timeout.min(MAX_CONNECT), Patience::Request(timeout));
         let path = match settings.api {
             Api::Chat => "chat/completions",
             Api::Completions => "completions",
@@ -116,7 +112,7 @@ impl Endpoint {
     pub(crate) fn attempt(&self, body: &str, with_tokens: bool) -> Attempt {
         let mut request = self.agent.post(&self.url).header("Content-Type", "application/json");
         if let Some(key) = &self.key {
-            request = request.header("Authorization", format!("Bearer {key}"));
+            request = request.header("Authorization", bearer(key));
         }
         match request.send(body) {
             Ok(response) => self.judge(response, with_tokens),
@@ -134,6 +130,10 @@ impl Endpoint {
                         if error.kind() == std::io::ErrorKind::ConnectionRefused =>
                     {
                         Attempt::Busy(format!("it was not reached: {what}"), None)
+                    }
+                    // Nothing was sent, and no retry helps.
+                    ureq::Error::Io(_) if what.contains("invalid peer certificate") => {
+                        Attempt::Fatal(format!("its certificate is not trusted: {what}"))
                     }
                     ureq::Error::BadUri(_) | ureq::Error::Http(_) => Attempt::Fatal(what),
                     _ => Attempt::Lost(format!("the answer did not arrive: {what}")),

@@ -352,11 +352,6 @@ impl Model {
         }
         let count = length / hidden;
         self.check_length(batch.longest() + count).map_err(|error| error.within("with prompt"))?;
-        if batch.rows.iter().any(|row| row.after.len() + count == 0) {
-            return Err(Error::input(
-                "an empty prompt needs texts in which something follows the prompt",
-            ));
-        }
         let mut base = Vec::with_capacity(length);
         let cycle: Vec<u32> = batch.base.iter().copied().cycle().take(count).collect();
         self.embed(&cycle, &mut base);
@@ -474,7 +469,13 @@ fn each_logits(causal: &Causal, batch: &Batch, prompts: &[Vec<f32>]) -> Vec<f32>
         for row in &batch.rows {
             let start = end;
             end += row.before.len();
-            run.add(prompt, &row.after, row.before.len(), start..end);
+            match row.before.split_last() {
+                // Without a token of its own, a text is read off at its last one.
+                Some((last, before)) if prompt.is_empty() && row.after.is_empty() => {
+                    run.add(&[], &[*last], before.len(), start..end - 1);
+                }
+                _ => run.add(prompt, &row.after, row.before.len(), start..end),
+            }
         }
     }
     run.finish()

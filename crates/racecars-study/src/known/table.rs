@@ -7,19 +7,15 @@ use crate::parameter::read_value;
 use crate::point::NamedPoint;
 use crate::text::Names;
 use racecars::{FailureKind, Outcome, Value, Values};
+use racecars_io::table::{csv_cells, split_header};
 
 /// Reads a table. Of the columns without a use here nothing is read; rows of trials that were running are left
 /// out.
 pub(super) fn read(text: &str, names: Names<'_>) -> Result<Vec<Known>, String> {
-    let mut rows = rows(text.strip_prefix('\u{feff}').unwrap_or(text))?.into_iter();
-    let header = rows.next().map(|(_, header)| header).unwrap_or_default();
+    let (header, rows) = split_header(csv_cells(text)?)?;
     let columns = Columns::find(&header, names)?;
     let mut known = Vec::new();
     for (line, cells) in rows {
-        if cells.len() != header.len() {
-            let (count, wanted) = (cells.len(), header.len());
-            return Err(format!("line {line} has {count} cells, and the header has {wanted}"));
-        }
         let outcome = columns.outcome(&cells).map_err(|what| format!("line {line}: {what}"))?;
         known.extend(outcome.map(|outcome| Known { point: columns.point(&cells), outcome }));
     }
@@ -149,47 +145,6 @@ fn unguarded(text: &str) -> &str {
     let rest = text.strip_prefix('\'');
     let is_guarded = |rest: &&str| rest.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '\'']);
     rest.filter(is_guarded).unwrap_or(text)
-}
-
-/// The rows with the lines that they begin in; empty lines are none.
-fn rows(text: &str) -> Result<Vec<(usize, Vec<String>)>, String> {
-    let (mut rows, mut cells, mut cell) = (Vec::new(), Vec::new(), String::new());
-    let (mut line, mut began, mut is_quoted, mut was_quoted) = (1, 1, false, false);
-    let mut letters = text.chars().peekable();
-    loop {
-        let letter = letters.next();
-        if letter == Some('\n') {
-            line += 1;
-        }
-        match letter {
-            Some('"') if is_quoted && letters.peek() == Some(&'"') => {
-                letters.next();
-                cell.push('"');
-            }
-            Some('"') if is_quoted => is_quoted = false,
-            Some('"') if cell.is_empty() && !was_quoted => (is_quoted, was_quoted) = (true, true),
-            Some(letter) if is_quoted => cell.push(letter),
-            None if is_quoted => return Err(format!("the quote of line {began} is never closed")),
-            Some('\r') if letters.peek() == Some(&'\n') => {}
-            Some(',') => {
-                cells.push(std::mem::take(&mut cell));
-                was_quoted = false;
-            }
-            Some('\n') | None => {
-                let is_empty = cells.is_empty() && cell.is_empty() && !was_quoted;
-                cells.push(std::mem::take(&mut cell));
-                let row = std::mem::take(&mut cells);
-                if !is_empty {
-                    rows.push((began, row));
-                }
-                (began, was_quoted) = (line, false);
-                if letter.is_none() {
-                    return Ok(rows);
-                }
-            }
-            Some(letter) => cell.push(letter),
-        }
-    }
 }
 
 #[cfg(test)]
