@@ -6,7 +6,7 @@
 //! measured in the same process, alternating with the steps.
 
 use racecars::random::Random;
-use racecars::{Algorithm, Axis, Domain, Error, Optimizer, Outcome, Portfolio, Space};
+use racecars::{Algorithm, Auto, Axis, Domain, Error, Optimizer, Outcome, Portfolio, Space};
 use serde::Serialize;
 use std::fmt;
 use std::hint::black_box;
@@ -276,8 +276,14 @@ fn members(
         let earlier = before.members.iter().find(|earlier| earlier.name == member.name);
         let count = (member.evaluations - earlier.map_or(0, |earlier| earlier.evaluations)) as f64;
         let alone = match member.name.parse::<Algorithm>() {
-            Ok(algorithm) if count > 0.0 => measure(&algorithm, kind, dim)?.ns_per_step,
-            _ => floor_ns,
+            _ if count == 0.0 => floor_ns,
+            Ok(algorithm) => measure(&algorithm, kind, dim)?.ns_per_step,
+            // `auto` on the real coordinates of a mixture.
+            Err(_) if member.name == "reals" => {
+                let auto = Algorithm::Auto(Auto::default());
+                measure(&auto, SpaceKind::Reals, dim / 4)?.ns_per_step
+            }
+            Err(_) => floor_ns,
         };
         evaluations += count;
         time += count * alone;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Sample {
     pub(crate) point: Box<[f64]>,
     pub(crate) rank: Rank,
-    /// The point's key, see `Space::key_term`.
+    /// The point's key, see `Space::key`.
     pub(crate) key: u64,
 }
 

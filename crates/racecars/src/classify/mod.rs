@@ -56,8 +56,11 @@ pub(crate) struct Uncertain {
     pub(crate) count: usize,
     /// A coordinate to include, unless it is fixed to x+'s value. The others are random.
     pub(crate) first: Option<usize>,
-    /// Whether a single discrete coordinate gets another value than x+'s, if it can have one.
+    /// Whether discrete coordinates get other values than x+'s, if they can have one.
     pub(crate) must_change: bool,
+    /// Whether samples that change few coordinates have been seen. Then the box that excludes the negatives, which
+    /// are as near, does not fix unordered coordinates.
+    pub(crate) is_far: bool,
 }
 
 #[derive(Debug)]
@@ -146,7 +149,7 @@ impl Classifier {
             if is_seen(key) {
                 return None;
             }
-            if !self.replace_fixed(examples, random) {
+            if uncertain.is_far || !self.replace_fixed(examples, random) {
                 return Some(key);
             }
         } else {
@@ -506,7 +509,6 @@ impl Classifier {
         random: &mut Random,
     ) -> u64 {
         let Examples { space, positive, .. } = examples;
-        let must_change = uncertain.must_change && self.uncertain.len() == 1;
         let mut key = positive.key;
         self.changes.clear();
         for &index in &self.uncertain {
@@ -519,7 +521,7 @@ impl Classifier {
                         Axis::Unordered { .. } => axis.extent(),
                         _ => self.interval(index, axis, region),
                     };
-                    match must_change {
+                    match uncertain.must_change {
                         true => axis.draw_other_within(interval, old, random),
                         false => axis.draw_within(interval, random),
                     }
@@ -651,7 +653,7 @@ mod tests {
     use crate::outcome::Outcome;
 
     fn any(count: usize) -> Uncertain {
-        Uncertain { count, first: None, must_change: false }
+        Uncertain { count, first: None, must_change: false, is_far: false }
     }
 
     fn samples(space: &Space, count: usize, random: &mut Random) -> Vec<Sample> {
@@ -781,7 +783,12 @@ mod tests {
                     let key = classifier.draw(
                         examples(&space, &all),
                         region,
-                        Uncertain { count: uncertain, first, must_change: random.chance(0.5) },
+                        Uncertain {
+                            count: uncertain,
+                            first,
+                            must_change: random.chance(0.5),
+                            is_far: random.chance(0.5),
+                        },
                         &mut random,
                         |_| false,
                     );
@@ -876,7 +883,8 @@ mod tests {
                 }
                 for first in [None, Some(0)] {
                     for count in [1, 2] {
-                        let uncertain = Uncertain { count, first, must_change: false };
+                        let uncertain =
+                            Uncertain { count, first, must_change: false, is_far: false };
                         assert_same_samples(examples(&space, &all), uncertain, 4000, &mut random);
                     }
                 }

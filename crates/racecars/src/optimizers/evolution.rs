@@ -183,8 +183,12 @@ struct Scratch {
     information: Vec<(f64, u32)>,
     /// k ln k, for k up to the number of optima.
     entropies: Vec<f64>,
-    /// The coordinates that a candidate changes.
-    changed: Vec<usize>,
+    /// The coordinates in which the latest candidate may differ from the solution that it was made from.
+    touched: Vec<u32>,
+    /// The id of that candidate; `None` if the solution has changed since.
+    touched_by: Option<u64>,
+    /// The coordinates in which a candidate differs from the solution, ascending.
+    changed: Vec<u32>,
 }
 
 impl EvolutionSearch {
@@ -292,110 +296,118 @@ impl EvolutionSearch {
             false => self.idle += 1,
         }
         let Tools { space, random, .. } = tools;
+        let touched = std::mem::take(&mut self.scratch.touched);
+        let mut draft = Draft { space, random, point, key, touched };
         match kind {
             Move::Start(_) => {
-                let count = 1 + heavy_tailed(LEAP_EXPONENT, point.len().div_ceil(2), random);
-                change_any(space, random, count, point, key)
+                let most = draft.point.len().div_ceil(2);
+                let count = 1 + heavy_tailed(LEAP_EXPONENT, most, draft.random);
+                draft.change_any(count);
             }
             Move::Leap(size) => {
                 let least = 1 << size;
-                let count = (least + random.index(least)).min(point.len());
-                change_any(space, random, count, point, key)
+                let count = (least + draft.random.index(least)).min(draft.point.len());
+                draft.change_any(count);
             }
             Move::Sweep => {
                 if self.place == self.order.len() {
-                    random.shuffle(&mut self.order);
+                    draft.random.shuffle(&mut self.order);
                     self.place = 0;
                 }
                 let coordinate = self.order[self.place] as usize;
                 self.place += 1;
-                change(space, random, coordinate, point, key)
+                draft.change(coordinate);
             }
             Move::Swap(size) => {
                 let pairs = (1 << size >> 1).max(1);
-                (0..pairs).fold(key, |key, _| self.swap(space, random, point, key))
+                (0..pairs).for_each(|_| draft.swap(&self.groups, &self.group_of));
             }
-            Move::Mix => self.mix(space, random, point, key),
-            Move::Drift => self.drift(space, random, point, key),
+            Move::Mix => self.mix(&mut draft),
+            Move::Drift => self.drift(&mut draft),
         }
+        let Draft { key, touched, .. } = draft;
+        self.scratch.touched = touched;
+        key
     }
 
     /// Changes coordinates until the probability that none of them does harm is about [`DRIFT_CHANCE`].
-    fn drift(&self, space: &Space, random: &mut Random, point: &mut [f64], key: u64) -> u64 {
+    fn drift(&self, draft: &mut Draft<'_>) {
         /// The chance that is left is near enough below this multiple.
         const NEAR: f64 = 1.05;
-        let Some(solution) = &self.solution else { return key };
-        let (mut drifted, mut chance) = (key, 1.0);
-        for _ in 0..2 * point.len() {
-            let i = random.index(point.len());
+        let Some(solution) = &self.solution else { return };
+        let mut chance = 1.0;
+        for _ in 0..2 * self.harm.len() {
+            let i = draft.random.index(self.harm.len());
             let next = chance * (1.0 - self.harm[i]);
-            if next < DRIFT_CHANCE || point[i] != solution.point[i] {
+            if next < DRIFT_CHANCE || draft.point[i] != solution.point[i] {
                 continue;
             }
             chance = next;
-            drifted = change(space, random, i, point, drifted);
+            draft.change(i);
             if chance < NEAR * DRIFT_CHANCE {
                 break;
             }
         }
-        if drifted == key { change_any(space, random, 1, point, key) } else { drifted }
+        if draft.touched.is_empty() {
+            draft.change_any(1);
+        }
     }
 
     /// Learns from a candidate which coordinates do harm when they are changed, as in group testing: a candidate is
     /// worse if any of its changes does harm.
-    fn blame(&mut self, point: &[f64], improves: bool, is_no_worse: bool) {
-        let EvolutionSearch { solution, harm, harmless, scratch: Scratch { changed, .. }, .. } =
-            self;
-        let Some(solution) = solution else { return };
-        changed.clear();
-        all_differences(&solution.point, point, |i| {
-            changed.push(i);
-            true
-        });
+    fn blame(&mut self, improves: bool, is_no_worse: bool) {
+        let EvolutionSearch { harm, harmless, scratch: Scratch { changed, .. }, .. } = self;
         let mut set = |harm: &mut f64, new: f64| {
             *harmless -= usize::from(*harm <= HARMLESS);
             *harm = new.clamp(MIN_HARM, MAX_HARM);
             *harmless += usize::from(*harm <= HARMLESS);
         };
         if improves {
-            let newly = NEWLY_HARMFUL / point.len() as f64;
+            let newly = NEWLY_HARMFUL / harm.len() as f64;
             harm.iter_mut().for_each(|harm| set(harm, *harm + newly * (1.0 - *harm)));
         }
-        let are_safe: f64 = changed.iter().map(|&i| 1.0 - harm[i]).product();
+        let are_safe: f64 = changed.iter().map(|&i| 1.0 - harm[i as usize]).product();
         let share = 1.0 / changed.len() as f64;
         for &i in &*changed {
+            let harm = &mut harm[i as usize];
             let after = match (improves, is_no_worse) {
                 // Some of the changes are what made it better, and must stay.
-                (true, _) => harm[i].max(share),
+                (true, _) => harm.max(share),
                 (_, true) => MIN_HARM,
-                _ => harm[i] / (1.0 - are_safe),
+                _ => *harm / (1.0 - are_safe),
             };
-            set(&mut harm[i], after);
+            set(harm, after);
         }
     }
 
-    /// Exchanges the values of two coordinates with the same axis. If none has another value, one is changed.
-    fn swap(&self, space: &Space, random: &mut Random, point: &mut [f64], key: u64) -> u64 {
-        let i = random.index(point.len());
-        let group = &self.groups[self.group_of[i] as usize];
-        for _ in 0..MAX_TRIES {
-            let j = group[random.index(group.len())] as usize;
-            let (old, new) = (point[i], point[j]);
-            if old != new {
-                point.swap(i, j);
-                return space.changed_key(space.changed_key(key, i, old, new), j, new, old);
-            }
+    /// Lists the coordinates in which a candidate differs from the solution.
+    fn find_changed(&mut self, id: Option<u64>, point: &[f64]) {
+        /// Sorting a list of more than one in this many coordinates takes longer than reading both points.
+        const SHARE_SORTED: usize = 16;
+        let EvolutionSearch { solution, scratch, .. } = self;
+        let Scratch { touched, touched_by, changed, .. } = scratch;
+        changed.clear();
+        let Some(solution) = solution else { return };
+        if id.is_some() && id == *touched_by && SHARE_SORTED * touched.len() <= point.len() {
+            let differs = |&&i: &&u32| solution.point[i as usize] != point[i as usize];
+            changed.extend(touched.iter().filter(differs));
+            changed.sort_unstable();
+            changed.dedup();
+            return;
         }
-        change(space, random, i, point, key)
+        all_differences(&solution.point, point, |i| {
+            changed.push(i as u32);
+            true
+        });
     }
 
     /// Copies linked coordinates from an optimum that disagrees in some of them.
-    fn mix(&mut self, space: &Space, random: &mut Random, point: &mut [f64], key: u64) -> u64 {
-        let n = point.len();
+    fn mix(&mut self, draft: &mut Draft<'_>) {
         let EvolutionSearch { optima, disagreement, scratch, .. } = self;
         let Scratch { information, entropies, .. } = scratch;
-        let first = random.index(n);
-        let size = heavy_tailed(1.0, n.div_ceil(2), random);
+        let n = disagreement.len();
+        let first = draft.random.index(n);
+        let size = heavy_tailed(1.0, n.div_ceil(2), draft.random);
         linked(disagreement, first, optima.len(), entropies, information);
         let size = size.min(information.len());
         if size < information.len() {
@@ -405,26 +417,30 @@ impl EvolutionSearch {
         let mask = &information[..size];
         let donors = mask.iter().fold(0, |donors, &(_, i)| donors | disagreement[i as usize]);
         if donors == 0 {
-            return key;
+            return;
         }
-        let donor = nth_bit(donors, random.index(donors.count_ones() as usize));
+        let donor = nth_bit(donors, draft.random.index(donors.count_ones() as usize));
         let donor = &optima[donor].point;
-        mask.iter().fold(key, |key, &(_, i)| {
-            let i = i as usize;
-            let (old, new) = (point[i], donor[i]);
-            point[i] = new;
-            space.changed_key(key, i, old, new)
-        })
+        for &(_, i) in mask {
+            let (i, old) = (i as usize, draft.point[i as usize]);
+            draft.set(i, old, donor[i]);
+        }
     }
 
-    /// Makes a sample the solution.
+    /// Makes a sample, whose changes are listed, the solution.
     fn replace(&mut self, sample: Sample) -> Option<Box<[f64]>> {
-        let old = self.solution.replace(sample);
-        let solution = self.solution.as_ref()?;
-        for (i, word) in self.disagreement.iter_mut().enumerate() {
-            let value = solution.point[i];
-            if old.as_ref().is_none_or(|old| old.point[i] != value) {
-                *word = disagreeing(&self.optima, i, value);
+        let EvolutionSearch { solution, optima, disagreement, scratch, .. } = self;
+        scratch.touched_by = None;
+        let old = solution.replace(sample);
+        let new = &solution.as_ref()?.point;
+        if old.is_none() {
+            disagreement
+                .iter_mut()
+                .enumerate()
+                .for_each(|(i, word)| *word = disagreeing(optima, i, new[i]));
+        } else if !optima.is_empty() {
+            for &i in &scratch.changed {
+                disagreement[i as usize] = disagreeing(optima, i as usize, new[i as usize]);
             }
         }
         old.map(|old| old.point)
@@ -514,40 +530,71 @@ fn heavy_tailed(exponent: f64, most: usize, random: &mut Random) -> usize {
     (drawn as usize).clamp(1, most)
 }
 
-/// Changes this many coordinates, some perhaps twice. Returns the key of the new point.
-fn change_any(
-    space: &Space,
-    random: &mut Random,
-    count: usize,
-    point: &mut [f64],
+/// A point that is being changed, with its key and the coordinates that were changed.
+struct Draft<'a> {
+    space: &'a Space,
+    random: &'a mut Random,
+    point: &'a mut [f64],
     key: u64,
-) -> u64 {
-    (0..count).fold(key, |key, _| {
-        let coordinate = random.index(point.len());
-        change(space, random, coordinate, point, key)
-    })
+    touched: Vec<u32>,
 }
 
-/// Changes a coordinate to another value. Returns the key of the new point.
-fn change(space: &Space, random: &mut Random, i: usize, point: &mut [f64], key: u64) -> u64 {
-    let (axis, old) = (space.axis(i), point[i]);
-    let new = match axis {
-        Axis::Unordered { .. } => axis.draw_other_within(axis.extent(), old, random),
-        Axis::Ordered { last, .. } => {
-            let step = heavy_tailed(1.0, (last as usize).max(1), random) as f64;
-            let step = if random.chance(0.5) { step } else { -step };
-            let (there, back) = (old + step, old - step);
-            let is_inside = |x: &f64| (0.0..=last).contains(x);
-            [there, back].into_iter().find(is_inside).unwrap_or_else(|| axis.draw(random))
+impl Draft<'_> {
+    /// Changes this many coordinates, some perhaps twice.
+    fn change_any(&mut self, count: usize) {
+        for _ in 0..count {
+            let coordinate = self.random.index(self.point.len());
+            self.change(coordinate);
         }
-        Axis::Continuous { low, high } => {
-            let length = MIN_STEP.powf(random.unit()) * (high - low);
-            let step = if random.chance(0.5) { length } else { -length };
-            (old + step).clamp(low, high)
+    }
+
+    /// Changes a coordinate to another value.
+    #[inline]
+    fn change(&mut self, i: usize) {
+        let (axis, old) = (self.space.axis(i), self.point[i]);
+        let random = &mut *self.random;
+        let new = match axis {
+            Axis::Unordered { last } if last == 1.0 => 1.0 - old,
+            Axis::Unordered { .. } => axis.draw_other_within(axis.extent(), old, random),
+            Axis::Ordered { last, .. } if last == 1.0 => 1.0 - old,
+            Axis::Ordered { last, .. } => {
+                let step = heavy_tailed(1.0, (last as usize).max(1), random) as f64;
+                let step = if random.chance(0.5) { step } else { -step };
+                let (there, back) = (old + step, old - step);
+                let is_inside = |x: &f64| (0.0..=last).contains(x);
+                [there, back].into_iter().find(is_inside).unwrap_or_else(|| axis.draw(random))
+            }
+            Axis::Continuous { low, high } => {
+                let length = MIN_STEP.powf(random.unit()) * (high - low);
+                let step = if random.chance(0.5) { length } else { -length };
+                (old + step).clamp(low, high)
+            }
+        };
+        self.set(i, old, new);
+    }
+
+    /// Exchanges the values of two coordinates of the same group. If none has another value, one is changed.
+    fn swap(&mut self, groups: &[Vec<u32>], group_of: &[u32]) {
+        let i = self.random.index(self.point.len());
+        let group = &groups[group_of[i] as usize];
+        for _ in 0..MAX_TRIES {
+            let j = group[self.random.index(group.len())] as usize;
+            let (old, new) = (self.point[i], self.point[j]);
+            if old != new {
+                self.set(i, old, new);
+                self.set(j, new, old);
+                return;
+            }
         }
-    };
-    point[i] = new;
-    space.changed_key(key, i, old, new)
+        self.change(i);
+    }
+
+    #[inline]
+    fn set(&mut self, i: usize, old: f64, new: f64) {
+        self.point[i] = new;
+        self.key = self.space.changed_key(self.key, i, old, new);
+        self.touched.push(i as u32);
+    }
 }
 
 impl Search for EvolutionSearch {
@@ -589,9 +636,9 @@ impl Search for EvolutionSearch {
                 return Some(Proposal { point, key, mark });
             }
         }
-        // The coordinate that a sweep has changed, and its value before.
-        let mut swept: Option<(usize, f64)> = None;
-        let key = tools.unseen(tries, &mut point, |tools, attempt, point| {
+        let mut holds_solution = false;
+        self.scratch.touched_by = None;
+        let found = tools.try_unseen(tries, &mut point, |tools, attempt, point| {
             if attempt > 0 && !matches!(mark, Move::Start(_)) {
                 mark = match self.choose(tools.ledger.next_id(), tools.random) {
                     // Nothing near is left to try: leaps go further.
@@ -605,18 +652,24 @@ impl Search for EvolutionSearch {
             };
             let Some(Sample { point: from, key, .. }) = base else { return u64::MAX };
             let key = *key;
-            // A sweep over many points that were seen does not copy the solution for each.
-            match swept.take() {
-                Some((i, value)) => point[i] = value,
-                None => point.copy_from_slice(from),
+            // What an attempt has changed is changed back for the next.
+            let touched = &mut self.scratch.touched;
+            match holds_solution {
+                true => touched.iter().for_each(|&i| point[i as usize] = from[i as usize]),
+                false => point.copy_from_slice(from),
             }
-            let key = self.write(mark, tools, point, key);
-            if mark == Move::Sweep {
-                let i = self.order[self.place - 1] as usize;
-                swept = self.solution.as_ref().map(|solution| (i, solution.point[i]));
-            }
-            key
-        })?;
+            touched.clear();
+            holds_solution = true;
+            self.write(mark, tools, point, key)
+        });
+        let Some(key) = found else {
+            let key = tools.draw(&mut point)?;
+            return Some(Proposal { point, key, mark });
+        };
+        // Rules may change a proposed point.
+        if !matches!(mark, Move::Start(_)) && !tools.space.has_rules() {
+            self.scratch.touched_by = Some(tools.ledger.next_id());
+        }
         Some(Proposal { point, key, mark })
     }
 
@@ -626,8 +679,9 @@ impl Search for EvolutionSearch {
         _: &mut Tools<'_, Move>,
     ) -> Result<Option<Box<[f64]>>> {
         let Evaluated { sample, asked, is_best } = evaluated;
-        let mark = asked.map(|asked| asked.mark);
+        let (id, mark) = asked.map(|asked| (asked.id, asked.mark)).unzip();
         let rank = sample.rank;
+        self.find_changed(id, &sample.point);
         let solution = self.solution.as_ref().map(|solution| solution.rank);
         let improves = solution.is_none_or(|solution| rank.beats(solution));
         let is_no_worse = solution.is_some_and(|solution| !solution.beats(rank));
@@ -642,7 +696,7 @@ impl Search for EvolutionSearch {
             Some(Move::Start(_)) | None => {}
         }
         if !matches!(mark, Some(Move::Start(_)) | None) {
-            self.blame(&sample.point, improves, is_no_worse);
+            self.blame(improves, is_no_worse);
         } else {
             self.harm.fill(ASSUMED_HARM);
             self.harmless = 0;
@@ -792,8 +846,11 @@ mod tests {
         let (mut moved, first) = (0, point.clone());
         for _ in 0..200 {
             let (before, key) = (point.clone(), space.key(&point));
-            let changed = search.swap(&space, &mut random, &mut point, key);
-            assert_eq!(changed, space.key(&point));
+            let touched = Vec::new();
+            let mut draft =
+                Draft { space: &space, random: &mut random, point: &mut point, key, touched };
+            draft.swap(&search.groups, &search.group_of);
+            assert_eq!(draft.key, space.key(draft.point));
             assert_ne!(point, before);
             // The last coordinate has none like it, and is changed.
             moved += usize::from(point[14] == before[14]);

@@ -60,7 +60,7 @@ pub struct Candidate {
     pub(crate) id: u64,
     /// The fingerprint of the point's space.
     pub(crate) space: u64,
-    /// The point's key, see `Space::key_term`.
+    /// The point's key, see `Space::key`.
     pub(crate) key: u64,
     pub(crate) point: Box<[f64]>,
 }

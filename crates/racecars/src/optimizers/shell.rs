@@ -102,7 +102,7 @@ pub(crate) trait Search: fmt::Debug + Send + Serialize + DeserializeOwned {
 /// A point to evaluate.
 pub(crate) struct Proposal<M> {
     pub(crate) point: Box<[f64]>,
-    /// The point's key, see `Space::key_term`.
+    /// The point's key, see `Space::key`.
     pub(crate) key: u64,
     pub(crate) mark: M,
 }

@@ -155,6 +155,17 @@ impl Axis {
         }
     }
 
+    /// By how much the term of a coordinate changes.
+    #[inline]
+    pub(super) fn key_change(self, weight: u64, old: f64, new: f64) -> u64 {
+        match self {
+            Axis::Continuous { .. } => {
+                self.key_term(weight, new).wrapping_sub(self.key_term(weight, old))
+            }
+            _ => weight.wrapping_mul((new - old) as i64 as u64),
+        }
+    }
+
     /// The sum of the key terms of an array.
     pub(super) fn key_sum(self, weights: &[u64], codes: &[f64]) -> u64 {
         let pairs = weights.iter().zip(codes);

@@ -96,7 +96,7 @@ struct SpaceData {
     entry_of: Vec<u32>,
     by_name: HashMap<String, usize>,
     cardinality: Cardinality,
-    /// The factor of each coordinate in a point's key: see [`Space::key_term`]. Empty in continuous spaces.
+    /// The factor of each coordinate in a point's key: see [`Space::key`]. Empty in continuous spaces.
     key_weights: Vec<u64>,
     /// The indices of the continuous coordinates, if there are others as well.
     continuous: Vec<u32>,
@@ -701,27 +701,21 @@ impl Space {
         self.inner.continuous.get(place).map_or(place, |&index| index as usize)
     }
 
-    /// The term of coordinate `index` in a point's key, in spaces where points can repeat. A key is the
-    /// wrapping sum of its terms, so that it is updated in constant time when a coordinate changes.
+    /// The key of a point after a coordinate has changed.
+    #[inline]
+    pub(crate) fn changed_key(&self, key: u64, index: usize, old: f64, new: f64) -> u64 {
+        match self.inner.key_weights.get(index) {
+            None => key,
+            Some(&weight) => key.wrapping_add(self.axis(index).key_change(weight, old, new)),
+        }
+    }
+
+    /// The key of a point, in spaces where points can repeat; 0 in continuous ones. It is the wrapping sum of
+    /// a term for each coordinate, so that it is updated in constant time when a coordinate changes.
     ///
     /// The terms of discrete coordinates are multiples of their weights. If the number of points fits in 64
     /// bits, the weights are place values and keys are exact. Otherwise the weights are random odd numbers,
     /// and keys are 64-bit hashes.
-    #[inline]
-    pub(crate) fn key_term(&self, index: usize, code: f64) -> u64 {
-        match self.inner.key_weights.get(index) {
-            None => 0,
-            Some(&weight) => self.axis(index).key_term(weight, code),
-        }
-    }
-
-    /// The key of a point after a coordinate has changed.
-    #[inline]
-    pub(crate) fn changed_key(&self, key: u64, index: usize, old: f64, new: f64) -> u64 {
-        key.wrapping_sub(self.key_term(index, old)).wrapping_add(self.key_term(index, new))
-    }
-
-    /// The key of a point: see [`Space::key_term`]. 0 in continuous spaces.
     pub(crate) fn key(&self, point: &[f64]) -> u64 {
         if !self.can_repeat() {
             return 0;

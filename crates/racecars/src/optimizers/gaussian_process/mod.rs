@@ -153,7 +153,7 @@ impl GpSearch {
         setup: Setup<'_>,
         random: &mut Random,
     ) -> Result<Self> {
-        let settings = settings.resolve(setup.space.dimension(), setup.budget)?;
+        let settings = settings.resolve(setup.space, setup.budget)?;
         Ok(GpSearch {
             region: TrustRegion::new(0, setup.space.can_repeat()),
             settings,

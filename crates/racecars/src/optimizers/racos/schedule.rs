@@ -228,7 +228,7 @@ impl AdaptiveRegion {
     /// The share of draws from the whole axis.
     const WHOLE_AXIS_SHARE: f64 = 0.05;
     /// Draws of points that were seen before after which one more coordinate is redrawn.
-    const TRIES_PER_COORDINATE: usize = 4;
+    pub(super) const TRIES_PER_COORDINATE: usize = 4;
     /// Turns of each coordinate without an improvement after which the search has stalled.
     const TURNS_BEFORE_STALL: u64 = 3;
 
