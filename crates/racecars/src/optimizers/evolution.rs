@@ -554,9 +554,9 @@ impl Draft<'_> {
         let (axis, old) = (self.space.axis(i), self.point[i]);
         let random = &mut *self.random;
         let new = match axis {
-            Axis::Unordered { last } if last == 1.0 => 1.0 - old,
+            Axis::Unordered { last: 1.0 } => 1.0 - old,
             Axis::Unordered { .. } => axis.draw_other_within(axis.extent(), old, random),
-            Axis::Ordered { last, .. } if last == 1.0 => 1.0 - old,
+            Axis::Ordered { last: 1.0, .. } => 1.0 - old,
             Axis::Ordered { last, .. } => {
                 let step = heavy_tailed(1.0, (last as usize).max(1), random) as f64;
                 let step = if random.chance(0.5) { step } else { -step };
