@@ -76,7 +76,11 @@ impl TuneComparison {
     /// The four charts: means over seeds, with bands of one standard deviation.
     pub fn figure(&self) -> Svg {
         let charts: Vec<Svg> = QUANTITIES.map(|(title, of)| self.chart(title, of).draw()).into();
-        grid(&format!("{}: mean and deviation over seeds", self.task), &charts, 2)
+        let of = match &self.seeds[..] {
+            [seed] => format!("seed {seed}"),
+            _ => "mean and deviation over seeds".to_string(),
+        };
+        grid(&format!("{}: {of}", self.task), &charts, 2)
     }
 
     fn chart(&self, title: &str, of: Quantity) -> Chart {
@@ -99,7 +103,11 @@ impl TuneComparison {
         let places: BTreeSet<u64> = match of {
             Quantity::BestTrainLoss => {
                 let improved = entry.tuned.iter().flat_map(|tuned| &tuned.improvements);
-                improved.map(|(call, _)| *call).chain([self.budget]).collect()
+                // Also the call before: the loss falls in steps.
+                improved
+                    .flat_map(|(call, _)| [(call - 1).max(1), *call])
+                    .chain([self.budget])
+                    .collect()
             }
             Quantity::OfLook(_) => {
                 let looks = entry.tuned.iter().flat_map(|tuned| &tuned.looks);

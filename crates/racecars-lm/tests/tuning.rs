@@ -39,7 +39,7 @@ fn settings(algorithm: &str, budget: u64) -> TuneSettings {
         bound: 5.0,
         prompt_tokens: 2,
         budget,
-        batch: algorithm.parse().map_or(1, |algorithm| TuneSettings::natural_batch(&algorithm)),
+        batch: if algorithm == "cma-es" { 8 } else { 1 },
         look_every: 20,
         loss: Loss::CrossEntropy,
         calibrate: false,

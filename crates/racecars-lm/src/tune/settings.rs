@@ -67,15 +67,6 @@ impl TuneSettings {
         Ok(self.algorithm.parse()?)
     }
 
-    /// The number of candidates in a request that suits an algorithm. Most learn more from one at a time; CMA-ES
-    /// is better with several points out (docs/parallel.md).
-    pub fn natural_batch(algorithm: &Algorithm) -> usize {
-        match algorithm.name() {
-            "cma-es" | "sep-cma-es" => 8,
-            _ => 1,
-        }
-    }
-
     pub(super) fn check(&self) -> Result<()> {
         self.algorithm()?;
         for (name, count, most) in [

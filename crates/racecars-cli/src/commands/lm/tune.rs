@@ -91,10 +91,9 @@ pub(super) struct Search {
     /// p0 is the embedding of this text, repeated [default: the task's `base`, or zero]
     #[arg(long, value_name = "TEXT")]
     base: Option<String>,
-    /// The number of candidates in a request [default: 8 for cma-es and sep-cma-es; 1 for the others, which learn
-    /// more from one at a time]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
-    batch: Option<usize>,
+    /// The number of candidates in a request. Algorithms learn more from one at a time
+    #[arg(long, value_name = "N", default_value = "1", value_parser = at_least_one)]
+    batch: usize,
     /// Evaluate the best prompt on the development texts every N calls
     #[arg(long, value_name = "N", default_value = "50")]
     look_every: u64,
@@ -165,7 +164,7 @@ impl Search {
             bound: self.bound,
             prompt_tokens: self.prompt_tokens,
             budget: self.budget,
-            batch: self.batch.unwrap_or_else(|| TuneSettings::natural_batch(algorithm)),
+            batch: self.batch,
             look_every: self.look_every,
             loss: self.loss,
             calibrate: self.calibrate,
