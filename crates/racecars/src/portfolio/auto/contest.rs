@@ -4,9 +4,8 @@
 //! A run begins with a descent: by quadratic models if evaluations are few, else by quasi-Newton steps. A
 //! descent that converges, stalls or has had its part hands over to the member that is fit for the shape of the
 //! objective: RACE-CARS if coordinates do not interact, CMA-ES if they do. If there was no survey, both have a
-//! heat, and the one with the best value continues. A member that stalls hands over to one that
-//! has not led yet, else to the next best. With large
-//! budgets in few dimensions, L-SHADE is last.
+//! heat, and the one with the best value continues. A member that stalls hands over to one that has not led yet,
+//! else to the next best. With large budgets in few dimensions, L-SHADE is last.
 //!
 //! docs/auto.md has the measurements behind each number, and the problems it was chosen on.
 
