@@ -191,6 +191,11 @@ impl Team {
         self.members[place].account.best
     }
 
+    /// The number of evaluations of a member.
+    fn evaluations(&self, place: usize) -> u64 {
+        self.members[place].account.evaluations
+    }
+
     /// Records a decision after `asked` points.
     fn note(&mut self, asked: u64, what: String) {
         self.decisions.push(Decision { at: asked, what });

@@ -43,11 +43,14 @@ const MATRIX_PER_SQUARED_DIMENSION: [u64; 2] = [15, 40];
 const SURROGATE_MAX: [(u64, u64); 2] = [(10, 20_000), (24, 3_000)];
 /// The part of the budget that a descent takes at most before CMA-ES with a surrogate, and without.
 const BUDGET_PER_DESCENT: [u64; 2] = [10, 5];
-/// The same if more than this share of the survey's profiles have a crest, and if coordinates do not interact
-/// and no profile has one: then parabolas along the coordinates are the better descent.
-const MAX_WAVES: f64 = 0.1;
+/// The same if the objective is wavy, and if coordinates do not interact and no profile has a crest: then parabolas
+/// along the coordinates are the better descent.
 const BUDGET_PER_WAVY_DESCENT: u64 = 10;
 const BUDGET_PER_SEPARABLE_DESCENT: u64 = 20;
+/// While CMA-ES is behind a descent that was cut off, the descent has one evaluation for this many of CMA-ES, in
+/// turns of at least this many evaluations per coordinate.
+const CMA_ES_PER_DESCENT: u64 = 2;
+const TURN_PER_COORDINATE: u64 = 20;
 /// The part of the budget that a heat takes.
 const BUDGET_PER_HEAT: u64 = 10;
 /// A leader has stalled after this part of the budget, but at least [`STALL_PER_COORDINATE`] evaluations per
@@ -220,6 +223,12 @@ impl Contest {
         }
     }
 
+    /// The evaluations of a turn of the descent beside CMA-ES, if one is due by the evaluations of both.
+    pub(super) fn turn(self, cma_es: u64, descent: u64) -> Option<u64> {
+        let due = (cma_es / CMA_ES_PER_DESCENT).saturating_sub(descent);
+        (due >= TURN_PER_COORDINATE * self.n).then_some(due)
+    }
+
     /// The number of evaluations of a heat.
     pub(super) fn heat(self) -> u64 {
         self.horizon / BUDGET_PER_HEAT
@@ -238,7 +247,7 @@ impl Contest {
     /// The first legs.
     pub(super) fn opening(self, shape: Option<Shape>, asked: u64) -> (Vec<Leg>, String) {
         let Contest { horizon, n, out, .. } = self;
-        let is_wavy = shape.is_some_and(|shape| shape.waves > MAX_WAVES);
+        let is_wavy = shape.is_some_and(|shape| shape.waves > plan::MAX_SMOOTH_WAVES);
         if !self.is_long() && !is_wavy {
             let is_few = horizon < QUADRATIC_MAX_PER_COORDINATE * n;
             // Without a budget, evaluations may take less time than the steps.
@@ -261,6 +270,10 @@ impl Contest {
         };
         let legs = if shape.interacts() {
             vec![descent, Leg::handing_over(Role::CmaEs, end)]
+        } else if shape.is_unclear() && self.learns_matrix() {
+            let first = (descent.until.max(asked) + self.heat()).min(end);
+            let second = (first + self.heat()).min(end);
+            vec![descent, Leg::new(Role::RaceCars, first), Leg::new(Role::CmaEs, second)]
         } else if shape.is_wavy() {
             vec![descent, Leg::handing_over(Role::RaceCars, end)]
         } else {
@@ -282,7 +295,9 @@ impl Contest {
             Some(shape) if !shape.interacts() && !shape.is_wavy() => {
                 horizon / BUDGET_PER_SEPARABLE_DESCENT
             }
-            Some(shape) if shape.waves > MAX_WAVES => horizon / BUDGET_PER_WAVY_DESCENT,
+            Some(shape) if shape.waves > plan::MAX_SMOOTH_WAVES => {
+                horizon / BUDGET_PER_WAVY_DESCENT
+            }
             _ if self.learns_matrix() => horizon / self.by_surrogate(BUDGET_PER_DESCENT),
             _ => self.end(),
         }

@@ -122,6 +122,8 @@ pub(crate) struct AutoRule {
     improved_at: u64,
     /// The roles that have led since the best value last improved.
     tired: Vec<Role>,
+    /// Whether CMA-ES and a descent take turns, which is no change of the leader.
+    takes_turns: bool,
 }
 
 impl AutoRule {
@@ -346,8 +348,11 @@ impl AutoRule {
         }
         self.restarts = team.member(place).restarts();
         (self.best, self.own_best) = (team.best.value(), team.own_best(place));
-        self.improved_at = asked;
-        if hands_over {
+        self.takes_turns &= matches!(role, Role::CmaEs | Role::Quadratic | Role::QuasiNewton);
+        if !self.takes_turns {
+            self.improved_at = asked;
+        }
+        if hands_over && !self.tired.contains(&role) {
             self.tired.push(role);
         }
         team.activate(place, asked, until);
@@ -491,6 +496,9 @@ impl AutoRule {
             return None;
         }
         let contest = self.contest(tools);
+        if role == Role::CmaEs && self.turn(team, tools).is_some() {
+            return Some("cma-es is still behind the descent".to_string());
+        }
         // The restarts of CMA-ES take a long time to improve on the first run, and are better than other
         // members except L-SHADE.
         let is_kept = || contest.evolution().is_none_or(|begin| asked < begin);
@@ -500,27 +508,49 @@ impl AutoRule {
         let name = team.member(place).name();
         // A first descent ends when it has converged; later on, descents from random points take turns with
         // the others.
-        let is_first = self.legs[..self.leg].iter().all(|leg| leg.role == role);
+        let is_turn = self.takes_turns && role != Role::CmaEs;
+        let is_first = is_turn || self.legs[..self.leg].iter().all(|leg| leg.role == role);
         // With constraints a descent from another point may end in a better valley.
         let is_first = is_first && role != Role::Sqp;
         if is_first && team.member(place).restarts() > self.restarts {
             return Some(format!("{name} has converged"));
         }
         let idle = asked.saturating_sub(self.improved_at);
-        (idle >= contest.patience())
+        (idle >= contest.patience() && !is_turn)
             .then(|| format!("{name} has not improved in {idle} evaluations"))
+    }
+
+    /// A turn of the descent, if one is due: it was cut off while it made progress, and CMA-ES is behind it.
+    fn turn(&self, team: &Team, tools: &Tools<'_, Origin>) -> Option<Leg> {
+        let cma_es = self.place_of(Role::CmaEs)?;
+        let descents = [Role::QuasiNewton, Role::Quadratic].into_iter();
+        let mut descents = descents.filter_map(|role| Some((role, self.place_of(role)?)));
+        let (role, descent) = descents.find(|&(_, place)| {
+            let values = team.own_best(place).zip(team.own_best(cma_es));
+            team.member(place).restarts() == 0 && values.is_some_and(|(ahead, own)| ahead < own)
+        })?;
+        let (asked, contest) = (tools.ledger.next_id(), self.contest(tools));
+        let turn = contest.turn(team.evaluations(cma_es), team.evaluations(descent))?;
+        Some(Leg::handing_over(role, (asked + turn).min(contest.end())))
     }
 
     /// The next leg of a contest.
     fn next_leg(&mut self, team: &mut Team, tools: &Tools<'_, Origin>) -> Option<Leg> {
         let asked = tools.ledger.next_id();
         let contest = self.contest(tools);
-        let end = contest.end();
+        let (end, role) = (contest.end(), self.legs[self.leg].role);
         if asked >= end {
             // A run that is continued beyond its budget goes on with its last member.
-            let is_polished = self.legs[self.leg].role == Role::Polish;
+            let is_polished = role == Role::Polish;
             return (!is_polished && asked < self.horizon)
                 .then(|| Leg::new(Role::Polish, self.horizon));
+        }
+        if let Some(turn) = self.turn(team, tools).filter(|_| role == Role::CmaEs) {
+            self.takes_turns = true;
+            return Some(turn);
+        }
+        if self.takes_turns && role != Role::CmaEs {
+            return Some(Leg::handing_over(Role::CmaEs, end));
         }
         let evolution = contest.evolution();
         if evolution.is_some_and(|begin| asked >= begin) && !self.tired.contains(&Role::LShade) {
@@ -697,8 +727,19 @@ mod tests {
     /// Runs `auto` without a budget, with this many candidates out, and returns its decisions. A run that is saved
     /// and loaded all the time is the same.
     fn decisions(n: usize, evaluations: usize, out: usize, noise: f64) -> Vec<(u64, String)> {
+        decisions_of(rosenbrock, None, n, evaluations, out, noise)
+    }
+
+    fn decisions_of(
+        objective: fn(&[f64]) -> f64,
+        budget: Option<u64>,
+        n: usize,
+        evaluations: usize,
+        out: usize,
+        noise: f64,
+    ) -> Vec<(u64, String)> {
         let space = Space::cube(n, -5.0, 5.0).unwrap();
-        let new = || Algorithm::auto().optimizer(&space, None, 3).unwrap();
+        let new = || Algorithm::auto().optimizer(&space, budget, 3).unwrap();
         let (mut straight, mut broken) = (new(), new());
         let (mut random, mut pending) = (Random::new(1), Vec::new());
         for i in 0..evaluations {
@@ -710,7 +751,7 @@ mod tests {
             pending.push((a, b));
             if pending.len() >= out {
                 let (a, b) = pending.swap_remove(random.index(out));
-                let outcome = Outcome::from(rosenbrock(a.point()) + noise * random.normal());
+                let outcome = Outcome::from(objective(a.point()) + noise * random.normal());
                 straight.tell(a, outcome.clone()).unwrap();
                 broken.tell(b, outcome).unwrap();
             }
@@ -736,6 +777,22 @@ mod tests {
             let places: Vec<Option<usize>> = places.into_iter().map(position).collect();
             assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{found:?}");
             assert!(found.iter().any(|(at, text)| *at == 100 && text.ends_with("survey")));
+        }
+    }
+
+    #[test]
+    fn a_descent_that_was_cut_off_takes_turns_with_a_cma_es_that_is_behind_it() {
+        // A narrow valley with many bends.
+        let valley: fn(&[f64]) -> f64 = |x| {
+            let bends = x.windows(2).map(|x| 3e3 * (x[1] - x[0] * x[0]).powi(2));
+            bends.sum::<f64>() + x.iter().map(|x| (1.0 - x).powi(2)).sum::<f64>()
+        };
+        for (budget, out) in [(Some(3000), 1), (None, 1), (None, 40)] {
+            let found = decisions_of(valley, budget, 10, 3000, out, 0.0);
+            let turns = |what: &str| found.iter().filter(|(_, text)| text.contains(what)).count();
+            let behind = turns("cma-es is still behind the descent");
+            assert!(behind < 50, "{budget:?} {out} {found:?}");
+            assert!(budget.is_none() || behind > 0, "{budget:?} {out} {found:?}");
         }
     }
 
