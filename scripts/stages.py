@@ -6,6 +6,7 @@ Without a name all stages run, except those of --full; with names, those and wha
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import subprocess
@@ -251,8 +252,8 @@ class Runner:
         self.waiting = stages
         self.jobs = jobs
         self.environment = environment(full)
-        # By process.
-        self.running: dict[int, tuple[Stage, float]] = {}
+        # By process. The objects are kept, since `subprocess` itself waits for those that are not.
+        self.running: dict[int, tuple[Stage, float, subprocess.Popen[bytes]]] = {}
         self.done: list[Done] = []
         self.begin = time.monotonic()
 
@@ -268,7 +269,8 @@ class Runner:
                 self.finish_one()
         except BaseException:
             for process in self.running:
-                os.killpg(process, signal.SIGTERM)
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process, signal.SIGTERM)
             raise
         return self.summarize()
 
@@ -295,14 +297,14 @@ class Runner:
                 stderr=None if self.jobs == 1 else subprocess.STDOUT,
                 start_new_session=True,
             )
-        self.running[child.pid] = (stage, time.monotonic())
+        self.running[child.pid] = (stage, time.monotonic(), child)
 
     def finish_one(self) -> None:
         process, status, used = os.wait4(-1, 0)
         if process not in self.running:
             return
-        stage, begin = self.running.pop(process)
-        code = os.waitstatus_to_exitcode(status)
+        stage, begin, child = self.running.pop(process)
+        code = child.returncode = os.waitstatus_to_exitcode(status)
         done = Done(stage, code, time.monotonic() - begin, used.ru_utime + used.ru_stime)
         self.done.append(done)
         ended = "passed" if code == 0 else f"FAILED with exit code {code}"
