@@ -21,6 +21,13 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 FOLDER = TARGET / "test"
 
 
+# The tests of the Python package that wait for other programs most of the time; about half of all.
+WITH_OTHERS = " ".join(
+    f"python/tests/test_{name}.py"
+    for name in ("clusters", "examples", "gallery", "ray_tune", "optuna_storages")
+)
+
+
 @dataclass(frozen=True)
 class Stage:
     name: str
@@ -70,10 +77,19 @@ STAGES = [
         './scripts/wheel --into .venv-python --dev --binary "$FOLDER/racecars"',
     ),
     Stage(
-        "pytest",
-        "tests of the Python package",
+        "pytest-others",
+        "the Python package with Dask, Ray, MPI, Optuna and PostgreSQL, and its examples",
         "wheel",
-        ".venv-python/bin/python -m pytest --quiet",
+        f".venv-python/bin/python -m pytest --quiet --durations=10 {WITH_OTHERS}",
+    ),
+    Stage(
+        "pytest",
+        "all other tests of the Python package",
+        "wheel",
+        f"""
+        ignored=$(printf -- '--ignore=%s ' {WITH_OTHERS})
+        .venv-python/bin/python -m pytest --quiet --durations=10 $ignored
+        """,
     ),
     Stage(
         "rust",
@@ -347,7 +363,8 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="STAGE", help="only these and what they need")
     parser.add_argument("--full", action="store_true", help="the long stages, and new random cases")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    most = max(2, min(cores or 2, 4))
+    # One more than cores, since there is always one that waits.
+    most = min(cores or 2, 4) + 1
     parser.add_argument(
         "--jobs",
         type=int,

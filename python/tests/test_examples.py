@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
 def run(name: str, folder: Path) -> str:
     command = [sys.executable, str(EXAMPLES / name)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
