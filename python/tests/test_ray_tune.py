@@ -224,14 +224,12 @@ def test_wrong_settings_are_refused() -> None:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[None]:
+def cluster(local_ray: Any) -> Iterator[None]:
     # Workers cannot import the tests.
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
     os.environ["TUNE_DISABLE_STRICT_METRIC_CHECKING"] = "1"
     interrupt = signal.getsignal(signal.SIGINT)
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     yield
-    ray.shutdown()
     # Tune takes the interrupt and does not give it back.
     signal.signal(signal.SIGINT, interrupt)
 
