@@ -33,7 +33,14 @@ def local_ray() -> Iterator[Any]:
     others = set(here.children(recursive=True))
     for tries_left in (2, 1, 0):
         try:
-            ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+            # By default it takes a third of the memory for objects.
+            store = 100 * 2**20
+            ray.init(
+                num_cpus=2,
+                include_dashboard=False,
+                log_to_driver=False,
+                object_store_memory=store,
+            )
             break
         except Exception as error:
             # Ray gives its processes 30 s to start, which a busy machine may not keep to, and
