@@ -2,7 +2,7 @@
 
 pip calls the hooks; `./scripts/wheel` calls `place` from the shell:
 
-    python scripts/build_backend.py [--profile dev] [--target TRIPLE] [--zig]
+    python scripts/build_backend.py [--profile dev] [--target TRIPLE] [--zig] [--binary FILE]
 """
 
 from __future__ import annotations
@@ -44,9 +44,14 @@ def place(profile: str = "release", target: str | None = None, zig: bool = False
     made = [m["executable"] for m in messages if m.get("executable")]
     if len(made) != 1:
         raise RuntimeError(f"cargo made {made} where one program was expected")
+    return take(made[0])
+
+
+def take(program: str) -> Path:
+    """Puts a command line that is built where maturin takes it from."""
     shutil.rmtree(DATA, ignore_errors=True)
     (DATA / "scripts").mkdir(parents=True)
-    return Path(shutil.copy(made[0], DATA / "scripts"))
+    return Path(shutil.copy(program, DATA / "scripts"))
 
 
 def prepare_metadata_for_build_wheel(folder: str, config_settings: Any = None) -> str:
@@ -71,5 +76,9 @@ if __name__ == "__main__":
     parser.add_argument("--profile", default="release")
     parser.add_argument("--target", metavar="TRIPLE")
     parser.add_argument("--zig", action="store_true", help="link by zig, for an old glibc")
+    parser.add_argument("--binary", metavar="FILE", help="take this command line; build none")
     options = parser.parse_args()
-    print(place(options.profile, options.target, options.zig))
+    if options.binary:
+        print(take(options.binary))
+    else:
+        print(place(options.profile, options.target, options.zig))

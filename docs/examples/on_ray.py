@@ -60,13 +60,13 @@ with tempfile.TemporaryDirectory() as folder:
             "act": tune.choice(["relu", "tanh"]),
         },
         tune_config=tune.TuneConfig(
-            metric="loss", mode="min", num_samples=10, search_alg=RaceCarsSearch(seed=1)
+            metric="loss", mode="min", num_samples=5, search_alg=RaceCarsSearch(seed=1)
         ),
         run_config=tune.RunConfig(storage_path=folder, name="example", verbose=0),
     )
     best = tuner.fit().get_best_result()
     assert best.metrics is not None
-    print(f"Tune: {best.metrics['loss']:.3f} in {time.perf_counter() - start:.1f} s for 10 trials")
+    print(f"Tune: {best.metrics['loss']:.3f} in {time.perf_counter() - start:.1f} s for 5 trials")
     print(best.config)
 
 # %%

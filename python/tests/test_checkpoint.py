@@ -386,7 +386,7 @@ def test_a_full_disk_warns_and_the_run_continues(script: Any, tmp_path: Path) ->
     assert sorted(p.name for p in tmp_path.iterdir()) == ["run", "script.py"]
 
 
-def wait_until(happened: Any, seconds: float = 60.0) -> None:
+def wait_until(happened: Any, seconds: float = 300.0) -> None:
     end = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < end

@@ -57,17 +57,8 @@ def test_dask_workers_may_die(dask_client: Any) -> None:
     assert res.nit == 12 and res.n_failed >= 1 and "KilledWorker" in res.errors[0].text
 
 
-@pytest.fixture(scope="module")
-def ray_here() -> Iterator[Any]:
-    import ray
-
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    yield ray
-    ray.shutdown()
-
-
 @warned
-def test_ray(ray_here: Any) -> None:
+def test_ray(local_ray: Any) -> None:
     def fun(x: Any) -> float:
         if x[0] > 4.5:
             os._exit(1)
@@ -83,8 +74,8 @@ def test_ray(ray_here: Any) -> None:
 
 
 @warned
-def test_a_ray_remote_function(ray_here: Any) -> None:
-    @ray_here.remote(num_cpus=0.5)
+def test_a_ray_remote_function(local_ray: Any) -> None:
+    @local_ray.remote(num_cpus=0.5)
     def fun(x: Any) -> float:
         if x[0] > 4:
             raise ValueError("far out")

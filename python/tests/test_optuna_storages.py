@@ -19,7 +19,7 @@ from optuna.trial import TrialState
 
 WORKER = Path(__file__).with_name("optuna_worker.py")
 # A limit for what must not hang.
-PATIENCE = 120
+PATIENCE = 600
 
 
 @pytest.fixture(scope="module")

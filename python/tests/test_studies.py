@@ -112,7 +112,7 @@ def test_a_killed_run_resumes_with_what_it_knew(script: Any, tmp_path: Path, wor
             time.sleep(0.01)
         run.send_signal(signal.SIGKILL)
         run.wait()
-    out, error = script(text).communicate(timeout=100)
+    out, error = script(text).communicate(timeout=600)
     assert out, error
     way: Any = {"workers": 2, "deterministic": True} if "2" in workers else {}
     whole = racecars.minimize(

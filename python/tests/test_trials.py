@@ -134,7 +134,7 @@ def test_pandas_and_matplotlib_are_not_imported_before_they_are_needed(script: A
         print(sorted({"pandas", "matplotlib"} & set(sys.modules)))
         """
     )
-    out, error = ran.communicate(timeout=100)
+    out, error = ran.communicate(timeout=600)
     assert out.strip() == "[]", error
 
 

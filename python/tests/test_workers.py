@@ -405,7 +405,7 @@ def children_of(process: int) -> list[int]:
     return [int(n) for n in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
-def wait_until(happened: Any, seconds: float = 30.0) -> None:
+def wait_until(happened: Any, seconds: float = 300.0) -> None:
     end = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < end

@@ -1,6 +1,6 @@
 //! Asking: points are in the space and reproducible, and a continuous space is never exhausted.
 
-use crate::cases::{cases, deterministic_cases};
+use crate::cases::{cases, deterministic_cases, every_case};
 use crate::common::bowl;
 use racecars::{Algorithm, Outcome};
 
@@ -18,8 +18,8 @@ fn every_name_is_the_name_of_its_algorithm() {
 
 #[test]
 fn every_point_asked_is_in_the_space() {
-    for case in cases() {
-        for seed in 0..3 {
+    for case in every_case() {
+        for seed in 0..case.seeds {
             let mut session = case.session(seed);
             session.steps(2 * case.steps());
             for point in &session.asked {

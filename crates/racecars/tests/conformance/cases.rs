@@ -40,6 +40,19 @@ const DISCRETE: &[&str] = &[
     "orders, selections and shares",
 ];
 
+/// The spaces on which every test runs the Gaussian process, which takes 20 times as long as all other algorithms
+/// together. On the others `every_case` has it, and with RACECARS_FULL (`./scripts/test --full`) every test.
+const GAUSSIAN_PROCESS: &[&str] = &[
+    "one real",
+    "mixed",
+    "one point",
+    "six points",
+    "60 points, one name an array",
+    "conditions",
+    "constrained and mixed",
+    "few points that satisfy constraints",
+];
+
 fn is_refused(algorithm: &str, space: &str) -> bool {
     REFUSALS.iter().any(|(name, spaces)| *name == algorithm && spaces.contains(&space))
 }
@@ -48,6 +61,10 @@ fn is_refused(algorithm: &str, space: &str) -> bool {
 pub(crate) struct Case {
     pub(crate) algorithm: Algorithm,
     pub(crate) space: Space,
+    /// The number of seeds in a test that tries several.
+    pub(crate) seeds: u64,
+    /// Whether tests that need not have every case leave it out.
+    is_slow: bool,
 }
 
 impl Case {
@@ -70,19 +87,28 @@ impl Case {
     }
 }
 
+/// Every algorithm on every space that it takes, the slow ones in their spaces only.
+pub(crate) fn cases() -> impl Iterator<Item = Case> {
+    every_case().filter(|case| !case.is_slow)
+}
+
 /// Every algorithm on every space that it takes. Each case is printed, so that a failure names it.
 /// Unexpected refusals fail, and so do expected ones that do not happen.
-pub(crate) fn cases() -> impl Iterator<Item = Case> {
+pub(crate) fn every_case() -> impl Iterator<Item = Case> {
+    let is_full = std::env::var_os("RACECARS_FULL").is_some();
     let with_surrogate = "cma-es(surrogate=true)".parse().unwrap();
     let named = Algorithm::all().chain([with_surrogate]).flat_map(|algorithm| {
         spaces().into_iter().map(move |(name, space)| (algorithm.clone(), name, space))
     });
-    named.filter_map(|(algorithm, name, space)| {
+    named.filter_map(move |(algorithm, name, space)| {
+        let is_gp = algorithm.name() == "gp" && !is_full;
+        let (seeds, is_slow) =
+            (if is_gp { 1 } else { 3 }, is_gp && !GAUSSIAN_PROCESS.contains(&name));
         let optimizer = algorithm.optimizer(&space, None, 0);
         match (optimizer, is_refused(algorithm.name(), name)) {
             (Ok(_), false) => {
                 eprintln!("{algorithm} on {name}");
-                Some(Case { algorithm, space })
+                Some(Case { algorithm, space, seeds, is_slow })
             }
             (Err(error), true) => {
                 assert_eq!(error.kind(), ErrorKind::Setting, "{algorithm} on {name}: {error}");
