@@ -76,7 +76,7 @@ const MOVES_MODEL_MAX_BUDGET: u64 = 100;
 /// coordinates. The second numbers are for spaces in which at least three quarters of the coordinates are real.
 const MIXED_PERCENT: [[u64; 2]; 2] = [[33, 85], [20, 40]];
 /// The same of RACE-CARS with less than this budget per coordinate, which is too small for CMA-ES.
-const SMALL_MIXED_PERCENT: [u64; 2] = [60, 20];
+const SMALL_MIXED_PERCENT: [u64; 2] = [85, 20];
 const MIXED_CMA_ES_PER_COORDINATE: u64 = 60;
 
 /// Ordered coordinates with more values than this are no choices: RACE-CARS, which narrows ranges, is better.
