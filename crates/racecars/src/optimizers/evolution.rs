@@ -845,7 +845,7 @@ mod tests {
         let blocks = |x: &[f64]| x.chunks(4).map(missing).sum::<f64>();
         let mean =
             |name: &str| (0..5).map(|seed| best(name, 128, 3840, seed, &blocks)).sum::<f64>() / 5.0;
-        // Without windows 26 are left, and about 20 by a (1+1) EA whose rate falls.
+        // Without windows 24 are left, and about 20 by a (1+1) EA whose rate falls.
         assert!(mean("evolution") < 14.0, "{}", mean("evolution"));
     }
 
