@@ -145,6 +145,14 @@ struct Derived {
     features: Features,
     sequence: HaltonSequence,
     model: Option<Model>,
+    /// The model of the margins of feasibility and its kernel, if there are feasible and infeasible points.
+    feasibility: Option<(Kernel, Model)>,
+}
+
+impl Derived {
+    fn forget_models(&mut self) {
+        (self.model, self.feasibility) = (None, None);
+    }
 }
 
 impl GpSearch {
@@ -216,7 +224,7 @@ impl GpSearch {
         if !is_due {
             return;
         }
-        self.derived.model = None;
+        self.derived.forget_models();
         let members = self.choose_members();
         let features = &self.derived.features;
         let (n, numeric) = (features.len(), features.numeric());
@@ -294,71 +302,36 @@ impl GpSearch {
         members.into_iter().map(|i| i as u32).collect()
     }
 
-    /// Brings the model up to date. `None` if there is no positive definite matrix, which damaged states
-    /// may lead to.
-    fn update_model(&mut self) -> Option<()> {
+    /// Brings the models up to date, and returns the samples of the rows of that of the objective. `None` if there is no
+    /// positive definite matrix, which damaged states may lead to.
+    fn update_models(&mut self) -> Option<Vec<u32>> {
         self.refit();
         let values = self.values();
-        let GpSearch { samples, fit, derived: Derived { features, model, .. }, .. } = self;
+        let GpSearch { samples, fit, derived, .. } = self;
+        let Derived { features, model, feasibility, .. } = derived;
         let fit = fit.as_mut()?;
-        let n = features.len();
-        let mut row = vec![0.0; n];
-        loop {
-            let model = model
-                .get_or_insert_with(|| Model::new(fit.kernel.covariance(features.numeric()), n));
-            model.remove_pending();
-            let valued = fit.members.iter().filter_map(|&i| Some((i, values[i as usize]?)));
-            for (member, _) in valued.clone().skip(model.told()) {
-                features.encode(&samples[member as usize].sample.point, &mut row);
-                model.add_told(&row);
-            }
-            if model.factorize().is_ok() {
-                model.set_values(valued.map(|(_, value)| fit.warp.apply(value)).collect());
-                return Some(());
-            }
-            if !fit.kernel.raise_noise() {
-                return None;
-            }
-            *model = Model::new(fit.kernel.covariance(features.numeric()), n);
+        let (rows, values): (Vec<u32>, Vec<f64>) =
+            fit.members.iter().filter_map(|&i| Some((i, values[i as usize]?))).unzip();
+        let grown = grow(model, &mut fit.kernel, features, samples, &rows)?;
+        grown.set_values(values.iter().map(|value| fit.warp.apply(*value)).collect());
+        // Where the noise must be raised, that of the fit stays as it was: the next fit begins with it.
+        let kernel = feasibility.take().map(|(kernel, model)| (kernel, Some(model)));
+        let kernel = kernel.or_else(|| Some((fit.feasibility.clone()?, None)));
+        if let Some((mut kernel, mut model)) = kernel
+            && let Some(grown) = grow(&mut model, &mut kernel, features, samples, &fit.members)
+        {
+            let margins = feasibility::margins(samples);
+            grown.set_values(fit.members.iter().map(|&i| margins[i as usize]).collect());
+            *feasibility = model.map(|model| (kernel, model));
         }
-    }
-
-    /// The model of the margins of feasibility; `None` if all points are feasible, or none.
-    fn feasibility_model(&self) -> Option<Model> {
-        let fit = self.fit.as_ref()?;
-        let mut kernel = fit.feasibility.clone()?;
-        let Derived { features, .. } = &self.derived;
-        let margins = feasibility::margins(&self.samples);
-        let mut row = vec![0.0; features.len()];
-        loop {
-            let mut model = Model::new(kernel.covariance(features.numeric()), features.len());
-            for &member in &fit.members {
-                features.encode(&self.samples[member as usize].sample.point, &mut row);
-                model.add_told(&row);
-            }
-            if model.factorize().is_ok() {
-                model.set_values(fit.members.iter().map(|&i| margins[i as usize]).collect());
-                return Some(model);
-            }
-            if !kernel.raise_noise() {
-                return None;
-            }
-        }
-    }
-
-    /// The samples of the rows of the model of the objective.
-    fn rows(&self) -> Vec<u32> {
-        let (values, fit) = (self.values(), self.fit.as_ref());
-        let members = fit.into_iter().flat_map(|fit| fit.members.iter().copied());
-        members.filter(|&member| values[member as usize].is_some()).collect()
+        Some(rows)
     }
 
     /// The features of the point to evaluate next, by the model, and its mean at the center of the region.
     fn propose_by_model(&mut self, tools: &mut Tools<'_, PendingPoint>) -> Option<(Vec<f64>, f64)> {
-        self.update_model()?;
-        let (mut feasibility, members) = (self.feasibility_model(), self.rows());
+        let members = self.update_models()?;
         let GpSearch { samples, region, fit, derived, .. } = self;
-        let Derived { features, model, .. } = derived;
+        let Derived { features, model, feasibility, .. } = derived;
         let (fit, model) = (fit.as_ref()?, model.as_mut()?);
         let n = features.len();
         let interval =
@@ -396,7 +369,7 @@ impl GpSearch {
             features.encode(&pending.point, row);
         }
         model.set_pending(rows.chunks_exact(n));
-        if let Some(feasibility) = &mut feasibility {
+        if let Some((_, feasibility)) = feasibility {
             feasibility.set_pending(rows.chunks_exact(n));
         }
 
@@ -418,7 +391,7 @@ impl GpSearch {
             false => 0.0,
         };
         let target = best - margin;
-        let feasibility = feasibility.as_ref();
+        let feasibility = feasibility.as_ref().map(|(_, model)| model);
         let mut acquisition =
             Acquisition { model, feasibility, features, best: target, is_new, buffers };
         Some((acquisition.search(&area, effort, tools.random)?, fit.warp.invert(best)))
@@ -475,7 +448,36 @@ impl GpSearch {
             fit.members.clear();
             fit.chosen = 0;
         }
-        self.derived.model = None;
+        self.derived.forget_models();
+    }
+}
+
+/// Adds these samples, of which a model has the first ones, and factorizes it. Where the matrix is not positive
+/// definite, it begins anew with more noise; `None` if no noise is enough.
+fn grow<'a>(
+    model: &'a mut Option<Model>,
+    kernel: &mut Kernel,
+    features: &Features,
+    samples: &[Told],
+    rows: &[u32],
+) -> Option<&'a mut Model> {
+    let n = features.len();
+    let mut row = vec![0.0; n];
+    let start = |kernel: &Kernel| Model::new(kernel.covariance(features.numeric()), n);
+    let model = model.get_or_insert_with(|| start(kernel));
+    loop {
+        model.remove_pending();
+        for &member in rows.iter().skip(model.told()) {
+            features.encode(&samples[member as usize].sample.point, &mut row);
+            model.add_told(&row);
+        }
+        if model.factorize().is_ok() {
+            return Some(model);
+        }
+        if !kernel.raise_noise() {
+            return None;
+        }
+        *model = start(kernel);
     }
 }
 
@@ -516,7 +518,7 @@ impl Search for GpSearch {
         self.derived = Derived {
             features: Features::new(space),
             sequence: HaltonSequence::new(space.dimension(), self.design_seed),
-            model: None,
+            ..Derived::default()
         };
         Ok(())
     }
@@ -614,8 +616,7 @@ impl Search for GpSearch {
         if !self.settings.noisy || self.samples.len() < 2 {
             return None;
         }
-        self.update_model()?;
-        let members = self.rows();
+        let members = self.update_models()?;
         let GpSearch { samples, derived: Derived { model, .. }, .. } = self;
         let model = model.as_ref()?;
         let sample = |at: usize| &samples[members[at] as usize].sample;
