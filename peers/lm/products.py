@@ -3,7 +3,7 @@
 usage: OPENBLAS_NUM_THREADS=1 python -m peers.lm.products [--rounds 2]
 
 Prints billions of operations per second of processor time (Linux), the best and the mean of the
-rounds, which alternate. Ours is `operations_per_second`, a test of racecars-lm.
+rounds, which alternate. Ours is `operations_per_second`, a test of racecars-lm-kernels.
 """
 
 import argparse
@@ -14,8 +14,8 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-TEST = "model::linear::tests::operations_per_second"
-OURS = ["cargo", "test", "--release", "--quiet", "-p", "racecars-lm", "--lib", TEST, "--"]
+TEST = "linear::tests::operations_per_second"
+OURS = ["cargo", "test", "--release", "--quiet", "-p", "racecars-lm-kernels", "--lib", TEST, "--"]
 SHAPES = [(640, 1536), (1024, 640), (640, 4096), (2048, 640)] * 6
 ROWS = [32, 64, 96, 512]
 

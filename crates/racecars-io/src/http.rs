@@ -28,6 +28,12 @@ pub fn client(connect: Duration, patience: Patience) -> Agent {
     settings.build().new_agent()
 }
 
+/// Whether the certificate of the other side is not trusted: nothing was sent, and no retry helps.
+pub fn is_untrusted(error: &ureq::Error) -> bool {
+    // ureq has no variant for it.
+    matches!(error, ureq::Error::Io(_)) && error.to_string().contains("invalid peer certificate")
+}
+
 /// The value of the header `Authorization` for a key.
 pub fn bearer(key: &str) -> String {
     format!("Bearer {key}")

@@ -5,7 +5,7 @@ use crate::service::BlackBox;
 use crate::wire::{
     Answer, Description, EvaluateOptions, EvaluateResponse, Refusal, Upload, Uploaded,
 };
-use racecars_io::http::{Patience, bearer, client};
+use racecars_io::http::{Patience, bearer, client, is_untrusted};
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 use ureq::http::{Response, StatusCode};
@@ -22,7 +22,12 @@ pub(crate) struct Http {
     agent: Agent,
     url: String,
     key: Option<String>,
+    /// Told of each failed attempt that is followed by another.
+    on_retry: Option<OnRetry>,
 }
+
+/// What is told of a failed attempt: why it failed, and the pause before the next.
+pub type OnRetry = fn(&Error, Duration);
 
 /// Without the key.
 impl std::fmt::Debug for Http {
@@ -44,6 +49,12 @@ impl Client {
     pub fn new(url: &str, key: Option<String>) -> Result<Self> {
         Ok(Client { http: Http::new(url, key)? })
     }
+
+    /// Tells `on_retry` of each failed attempt that is followed by another, since these can take a minute.
+    pub fn on_retry(mut self, on_retry: OnRetry) -> Self {
+        self.http.on_retry(on_retry);
+        self
+    }
 }
 
 impl Http {
@@ -54,7 +65,11 @@ impl Http {
             return Err(Error::input(format!("{url} begins with neither http:// nor https://")));
         }
         let agent = client(Duration::from_secs(10), Patience::Request(Duration::from_secs(900)));
-        Ok(Http { agent, url, key })
+        Ok(Http { agent, url, key, on_retry: None })
+    }
+
+    pub(crate) fn on_retry(&mut self, on_retry: OnRetry) {
+        self.on_retry = Some(on_retry);
     }
 
     /// The address.
@@ -86,11 +101,19 @@ impl Http {
                     let body = response.body_mut().with_config().limit(1 << 16).read_to_vec();
                     judge(&url, response.status(), &body.unwrap_or_default())
                 }
+                Err(error) if is_untrusted(&error) => {
+                    return Err(Error::input(format!(
+                        "the certificate of {url} is not trusted: {error}"
+                    )));
+                }
                 Err(error) => Error::network(format!("{url}: {error}")),
             };
             let may_pass = matches!(failure.kind(), ErrorKind::Busy | ErrorKind::Network);
             if !may_pass || attempt == MAX_ATTEMPTS {
                 return Err(failure);
+            }
+            if let Some(on_retry) = self.on_retry {
+                on_retry(&failure, pause);
             }
             std::thread::sleep(pause);
             pause *= 3;

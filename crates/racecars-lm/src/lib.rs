@@ -25,7 +25,7 @@ mod uploaded;
 mod vllm;
 pub mod wire;
 
-pub use client::Client;
+pub use client::{Client, OnRetry};
 pub use comparison::{AlgorithmTunings, TestedBaselines, TuneComparison};
 pub use error::{Error, ErrorKind, Result};
 pub use loss::{Loss, Score};

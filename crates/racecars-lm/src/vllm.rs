@@ -4,7 +4,7 @@
 //! embedding table, and vLLM runs the network. It returns the most probable tokens: a label word that is not among
 //! them counts as the least probable of them.
 
-use crate::client::{Http, busy_or_input};
+use crate::client::{Http, OnRetry, busy_or_input};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{InputText, Model};
 use crate::service::{BlackBox, answer};
@@ -52,6 +52,12 @@ impl VllmClient {
             held: Mutex::default(),
             next: AtomicU64::new(0),
         })
+    }
+
+    /// Tells `on_retry` of each failed attempt that is followed by another.
+    pub fn on_retry(mut self, on_retry: OnRetry) -> Self {
+        self.http.on_retry(on_retry);
+        self
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Held>>> {

@@ -10,6 +10,7 @@ use racecars_lm::{BlackBox, Client, ErrorKind, Loss, Server, ServerSettings, Ser
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 fn limits() -> ServiceLimits {
@@ -366,6 +367,22 @@ fn those_who_are_too_many_are_told_so_and_come_again() {
         }
     });
     assert_eq!(service.held().0, 4);
+}
+
+#[test]
+fn a_client_says_at_once_that_it_waits_for_a_service() {
+    static NOTICES: AtomicUsize = AtomicUsize::new(0);
+    let (first, service) = start(ServerSettings::default());
+    let (place, address) = (first.address(), url(&first));
+    first.stop();
+    let client = Client::new(&address, None).unwrap().on_retry(|error, pause| {
+        assert!(error.kind() == ErrorKind::Network && pause > Duration::ZERO, "{error}");
+        NOTICES.fetch_add(1, Ordering::SeqCst);
+    });
+    let waiting = std::thread::spawn(move || client.describe());
+    wait_until("a notice", || NOTICES.load(Ordering::SeqCst) > 0);
+    let _server = Server::start(service, place, ServerSettings::default()).unwrap();
+    assert!(waiting.join().unwrap().is_ok());
 }
 
 #[test]

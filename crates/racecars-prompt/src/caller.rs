@@ -14,6 +14,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Sends requests.
 #[derive(Debug)]
@@ -28,10 +29,19 @@ pub(crate) struct Caller {
     /// Calls that are kept for later, while prompts are searched.
     kept_for_later: AtomicU64,
     retries: AtomicU64,
+    on_retry: OnRetry,
 }
+
+/// What is told of a failed attempt that is followed by another: why it failed.
+pub type OnRetry = fn(&str);
+
+/// The shortest time between two notices of failed attempts: a busy endpoint refuses many.
+const NOTICE_PERIOD: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 struct State {
+    /// When a failed attempt was last told of.
+    noticed: Option<Instant>,
     store: Store,
     /// Set aside for requests under way.
     under_way: Spent,
@@ -96,6 +106,7 @@ impl Caller {
         store: Store,
         jobs: usize,
         interrupt: &Interrupt,
+        on_retry: OnRetry,
     ) -> Caller {
         let price = |price: Option<f64>| price.unwrap_or(0.0) / 1e6;
         Caller {
@@ -104,9 +115,10 @@ impl Caller {
             prices: (price(settings.input_price), price(settings.output_price)),
             jobs,
             interrupt: interrupt.clone(),
-            state: Mutex::new(State { store, under_way: Spent::default() }),
+            state: Mutex::new(State { noticed: None, store, under_way: Spent::default() }),
             kept_for_later: AtomicU64::new(0),
             retries: AtomicU64::new(0),
+            on_retry,
         }
     }
 
@@ -219,10 +231,21 @@ impl Caller {
                 )));
             }
             self.retries.fetch_add(1, Ordering::Relaxed);
+            self.notice(&why);
             self.endpoint
                 .back_off(attempt, pause, &mut random, &self.interrupt)
                 .map_err(|what| self.fatal(&format!("{why}, and {what}")))?;
             attempt += 1;
+        }
+    }
+
+    /// Tells of a failed attempt, unless another was told of a moment ago.
+    fn notice(&self, why: &str) {
+        let mut state = self.lock();
+        if state.noticed.is_none_or(|last| last.elapsed() >= NOTICE_PERIOD) {
+            state.noticed = Some(Instant::now());
+            drop(state);
+            (self.on_retry)(&format!("{}: {why}", self.endpoint.url()));
         }
     }
 

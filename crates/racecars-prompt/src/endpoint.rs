@@ -8,7 +8,7 @@ use crate::answer::Answer;
 use crate::error::{Error, Result};
 use crate::settings::{Api, EndpointSettings};
 use racecars::random::Random;
-use racecars_io::http::{Patience, bearer, client};
+use racecars_io::http::{Patience, bearer, client, is_untrusted};
 use racecars_study::Interrupt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -118,6 +118,9 @@ impl Endpoint {
             Ok(response) => self.judge(response, with_tokens),
             Err(error) => {
                 let what = self.shown(&error.to_string());
+                if is_untrusted(&error) {
+                    return Attempt::Fatal(format!("its certificate is not trusted: {what}"));
+                }
                 match error {
                     ureq::Error::HostNotFound
                     | ureq::Error::ConnectionFailed
@@ -130,10 +133,6 @@ impl Endpoint {
                         if error.kind() == std::io::ErrorKind::ConnectionRefused =>
                     {
                         Attempt::Busy(format!("it was not reached: {what}"), None)
-                    }
-                    // Nothing was sent, and no retry helps.
-                    ureq::Error::Io(_) if what.contains("invalid peer certificate") => {
-                        Attempt::Fatal(format!("its certificate is not trusted: {what}"))
                     }
                     ureq::Error::BadUri(_) | ureq::Error::Http(_) => Attempt::Fatal(what),
                     _ => Attempt::Lost(format!("the answer did not arrive: {what}")),

@@ -22,7 +22,7 @@ mod task;
 mod template;
 
 pub use answer::Answer;
-pub use caller::Limit;
+pub use caller::{Limit, OnRetry};
 pub use endpoint::Endpoint;
 pub use error::{Error, ErrorKind, Result};
 pub use metric::{Metric, Question, Score};

@@ -5,7 +5,7 @@
 //! the same. Candidates are evaluated one after the other, the requests of a minibatch at once: so the result
 //! does not depend on the number of jobs, nor on interruptions.
 
-use crate::caller::{Caller, Limit, NoAnswer, Request};
+use crate::caller::{Caller, Limit, NoAnswer, OnRetry, Request};
 use crate::data::Row;
 use crate::endpoint::Endpoint;
 use crate::error::{Error, ErrorKind, Result};
@@ -104,12 +104,14 @@ fn planned_candidates(task: &Task) -> Result<u64> {
     Ok(task.settings.search.candidates.unwrap_or((2 * search_calls / texts).max(20)))
 }
 
-/// Searches prompts, or resumes the study in `folder`, and writes the best one there.
+/// Searches prompts, or resumes the study in `folder`, and writes the best one there. `on_retry` is told why
+/// requests are sent again, at most every ten seconds.
 pub fn search(
     task: &Task,
     folder: &Path,
     jobs: usize,
     interrupt: &Interrupt,
+    on_retry: OnRetry,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Report> {
     let started = Instant::now();
@@ -123,7 +125,8 @@ pub fn search(
     let store = Store::open(folder)?;
     let damaged = store.damaged();
     let limits = task.settings.limits;
-    let caller = Caller::new(endpoint, &task.settings.endpoint, limits, store, jobs, interrupt);
+    let settings = &task.settings.endpoint;
+    let caller = Caller::new(endpoint, settings, limits, store, jobs, interrupt, on_retry);
     let rule = Rule {
         texts: task.train.len(),
         level: task.settings.search.drop_level,

@@ -16,7 +16,8 @@ fn task(folder: &Path, url: &str, calls: u64, more: &str) -> Task {
 }
 
 fn search(task: &Task, folder: &Path, jobs: usize) -> racecars_prompt::Result<Report> {
-    racecars_prompt::search(task, &folder.join("study"), jobs, &Interrupt::new(), &mut |_| {})
+    let study = folder.join("study");
+    racecars_prompt::search(task, &study, jobs, &Interrupt::new(), |_| {}, &mut |_| {})
 }
 
 fn assert_none_twice(fake: &Fake) {

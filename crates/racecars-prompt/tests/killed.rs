@@ -23,7 +23,8 @@ fn child() {
     let folder = Path::new(&folder);
     let task = Task::new(Settings::read(&folder.join("task.toml")).unwrap()).unwrap();
     let study = folder.join("study");
-    let report = racecars_prompt::search(&task, &study, 4, &Interrupt::new(), &mut |_| {}).unwrap();
+    let report =
+        racecars_prompt::search(&task, &study, 4, &Interrupt::new(), |_| {}, &mut |_| {}).unwrap();
     std::fs::write(folder.join("done.json"), report.to_json().unwrap()).unwrap();
 }
 

@@ -78,10 +78,17 @@ impl PromptCommand {
         }
         let interrupt = request_on_interrupt()?;
         let display = ProgressDisplay::new(task.settings.limits.calls);
-        let report =
-            racecars_prompt::search(&task, &folder, self.jobs, &interrupt, &mut |progress| {
-                display.show(progress.spent.calls, || line(progress));
-            });
+        let say_retry = |why: &str| warn(format!("{why}; trying again"));
+        let mut show_progress =
+            |progress: &Progress| display.show(progress.spent.calls, || line(progress));
+        let report = racecars_prompt::search(
+            &task,
+            &folder,
+            self.jobs,
+            &interrupt,
+            say_retry,
+            &mut show_progress,
+        );
         drop(display);
         let report = report?;
         if self.json {

@@ -7,13 +7,12 @@
 //! and values cached ([`Causal::fill_cache`]).
 
 use super::gguf::Gguf;
-use super::kernels::{
-    Activation, AttentionMask, Heads, LayerCache, PairOrder, RotaryAngles, SequencePiece, add,
-    attend, dots, gated, rms_norm, rotate,
-};
-use super::linear::Linear;
 use super::quantized::Table;
 use crate::error::{Error, Result};
+use racecars_lm_kernels::{
+    Activation, AttentionMask, Heads, LayerCache, Linear, PairOrder, RotaryAngles, SequencePiece,
+    add, attend, dots, gated, rms_norm, rotate,
+};
 
 pub(super) struct Causal {
     heads: Heads,

@@ -6,8 +6,6 @@
 
 mod causal;
 mod gguf;
-mod kernels;
-mod linear;
 mod quantized;
 mod roberta;
 mod tokenizer;
@@ -16,7 +14,7 @@ mod weights;
 use crate::error::{Error, Result};
 use causal::{Causal, KvCache};
 use gguf::Gguf;
-use kernels::SequencePiece;
+use racecars_lm_kernels::SequencePiece;
 use roberta::Roberta;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;

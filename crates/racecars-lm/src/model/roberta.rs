@@ -3,13 +3,12 @@
 //! Sequences are packed: a row per token and no padding. The head, with its vocabulary bias, is
 //! computed only for the masked token and the words asked for.
 
-use super::kernels::{
-    AttentionMask, Heads, LayerCache, SequencePiece, add, attend, dots, gelu, layer_norm,
-};
-use super::linear::Linear;
 use super::tokenizer::Tokens;
 use super::weights::Weights;
 use crate::error::{Error, Result};
+use racecars_lm_kernels::{
+    AttentionMask, Heads, LayerCache, Linear, SequencePiece, add, attend, dots, gelu, layer_norm,
+};
 use serde::Deserialize;
 use std::path::Path;
 

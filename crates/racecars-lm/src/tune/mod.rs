@@ -20,7 +20,7 @@ use racecars::{Cancel, Candidate, Optimizer, Outcome, Space};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The scores of the best prompt on the training texts so far, or of the mean of the best.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -54,8 +54,10 @@ pub struct TuneStatus {
     pub calls: u64,
     /// The budget.
     pub budget: u64,
-    /// The calls and the time of this session.
-    pub session: (u64, Duration),
+    /// The number of calls of this session.
+    pub session: u64,
+    /// Calls per second since the first request of this session, which also uploads the texts.
+    pub rate: Option<f64>,
     /// The best score on the training texts.
     pub best: Option<Score>,
     /// The last scores of the best prompt.
@@ -109,7 +111,7 @@ pub fn tune(
     let baselines = run.baselines()?;
     // An earlier session may have ended when this was due.
     run.score_best(false)?;
-    let (from, start) = (run.calls, Instant::now());
+    let (from, mut first) = (run.calls, None);
     while run.calls < settings.budget && !cancel.is_cancelled() {
         let count = (settings.budget - run.calls).min(settings.batch as u64) as usize;
         let Some(candidates) = run.ask(count) else { break };
@@ -118,8 +120,11 @@ pub fn tune(
         run.tell(candidates, &results)?;
         run.score_best(false)?;
         let (best, look) = (run.top.first().map(|best| best.score), run.looks.last().copied());
-        let session = (run.calls - from, start.elapsed());
-        observe(&TuneStatus { calls: run.calls, budget: settings.budget, session, best, look });
+        let (calls, session) = (run.calls, run.calls - from);
+        let (before, start) = *first.get_or_insert_with(|| (calls, Instant::now()));
+        let rate =
+            (calls > before).then(|| (calls - before) as f64 / start.elapsed().as_secs_f64());
+        observe(&TuneStatus { calls, budget: settings.budget, session, rate, best, look });
     }
     run.score_best(true)?;
     run.finish(baselines, cancel.is_cancelled())

@@ -7,6 +7,7 @@ mod predict;
 mod serve;
 mod tune;
 
+use crate::output::warn;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use racecars_lm::fetch::{PACKAGES, models_folder};
@@ -15,6 +16,7 @@ use racecars_lm::wire::ServiceLimits;
 use racecars_lm::{BlackBox, Client, Model, Prompt, Service, VllmClient};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Language models as a service: serve one, tune a prompt for it, use the prompt
 #[derive(Subcommand)]
@@ -64,18 +66,26 @@ const KEY_VARIABLE: &str = "RACECARS_LM_KEY";
 impl ModelArguments {
     fn open(&self) -> anyhow::Result<Box<dyn BlackBox>> {
         match (&self.model, &self.model_url) {
-            (_, Some(url)) => Ok(Box::new(Client::new(url, std::env::var(KEY_VARIABLE).ok())?)),
+            (_, Some(url)) => {
+                let client = Client::new(url, std::env::var(KEY_VARIABLE).ok())?;
+                Ok(Box::new(client.on_retry(say_retry)))
+            }
             (Some(model), None) => match &self.vllm {
                 None => Ok(Box::new(Service::new(open(model)?, ServiceLimits::default()))),
                 Some(url) => {
                     let (file, key) = (open(model)?, std::env::var(KEY_VARIABLE).ok());
                     let name = self.vllm_model.as_ref().unwrap_or(model);
-                    Ok(Box::new(VllmClient::new(url, key, file, name)?))
+                    Ok(Box::new(VllmClient::new(url, key, file, name)?.on_retry(say_retry)))
                 }
             },
             (None, None) => anyhow::bail!("neither --model nor --model-url is given"),
         }
     }
+}
+
+/// Says why a service has not answered: until it is given up, a minute may pass.
+fn say_retry(error: &racecars_lm::Error, pause: Duration) {
+    warn(format!("{error}; trying again in {:.1} s", pause.as_secs_f64()));
 }
 
 /// Opens a model by path, or by the name of a fetched model.

@@ -118,7 +118,7 @@ impl PaperLm {
                     let mut session = 0;
                     let tuned =
                         tune(&shared, &settings, &split, &folder.join(&name), &cancel, |seen| {
-                            session = seen.session.0;
+                            session = seen.session;
                             progress.show_resumed(done + seen.calls, fresh + session, || {
                                 format!("{name}: {}", status(seen))
                             });

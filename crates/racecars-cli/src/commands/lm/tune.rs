@@ -125,7 +125,7 @@ impl TuneCommand {
         eprintln!("texts of {}", split.source);
         let progress = ProgressDisplay::new(search.budget);
         let tuned = tune(&*service, &settings, &split, &folder, &cancel, |seen| {
-            progress.show_resumed(seen.calls, seen.session.0, || status(seen));
+            progress.show_resumed(seen.calls, seen.session, || status(seen));
         })?;
         drop(progress);
         let prompt = folder.join(PROMPT);
@@ -189,13 +189,12 @@ pub(super) fn folder_name(task: &Task, algorithm: &Algorithm, seed: u64) -> Stri
 
 /// The progress of a tuning in a few words.
 pub(super) fn status(status: &TuneStatus) -> String {
-    let (calls, time) = status.session;
-    let rate = calls as f64 / time.as_secs_f64().max(1e-9);
+    let rate = status.rate.map_or(String::new(), |rate| format!("{}/s · ", short(rate)));
     let best = status.best.map_or("none yet".into(), |best| short(best.loss));
     let dev = status
         .look
         .map_or(String::new(), |look| format!(" · dev {:.1} %", 100.0 * look.dev.accuracy));
-    format!("{}/s · loss {best}{dev}", short(rate))
+    format!("{rate}loss {best}{dev}")
 }
 
 fn show(tuned: &Tuned) -> anyhow::Result<()> {

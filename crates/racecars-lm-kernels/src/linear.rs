@@ -9,7 +9,8 @@ use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 /// A linear map.
-pub(super) struct Linear {
+#[derive(Debug)]
+pub struct Linear {
     /// The panels, concatenated. Each has, for every input, the weights of its outputs.
     panels: Vec<f32>,
     /// The number of outputs of a panel. Those beyond `outputs` have weights of zero.
@@ -27,7 +28,7 @@ const MAX_SMALL_TILE_ROWS: usize = 6;
 
 impl Linear {
     /// From a weight matrix of outputs times inputs, and a bias per output or none.
-    pub(super) fn new(weight: &[f32], inputs: usize, bias: Vec<f32>) -> Self {
+    pub fn new(weight: &[f32], inputs: usize, bias: Vec<f32>) -> Self {
         let outputs = weight.len() / inputs;
         let width = Arch::new().dispatch(PanelWidth);
         let mut panels = vec![0.0; outputs.next_multiple_of(width) * inputs];
@@ -41,7 +42,7 @@ impl Linear {
     }
 
     /// The outputs for packed rows of inputs. Threads share the rows.
-    pub(super) fn apply(&self, rows: &[f32]) -> Vec<f32> {
+    pub fn apply(&self, rows: &[f32]) -> Vec<f32> {
         let count = rows.len() / self.inputs;
         let mut out = vec![0.0; count * self.outputs];
         let share = count.div_ceil(rayon::current_num_threads()).next_multiple_of(4).max(4);
@@ -164,16 +165,14 @@ fn multiply<S: Simd, const ROWS: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use racecars::random::Random;
+    use crate::random_numbers;
 
     #[test]
     fn products_match_the_formula_for_all_shapes() {
-        let mut random = Random::new(1);
+        let mut numbers = random_numbers(1);
         for (count, inputs, outputs) in
             [(1, 1, 1), (3, 7, 33), (5, 16, 32), (12, 40, 31), (29, 5, 70), (64, 33, 100)]
         {
-            let mut numbers =
-                |count: usize| -> Vec<f32> { (0..count).map(|_| random.normal() as f32).collect() };
             let (weight, bias, x) =
                 (numbers(outputs * inputs), numbers(outputs), numbers(count * inputs));
             let out = Linear::new(&weight, inputs, bias.clone()).apply(&x);
@@ -190,9 +189,7 @@ mod tests {
 
     #[test]
     fn a_row_has_the_same_product_among_any_others() {
-        let mut random = Random::new(2);
-        let mut numbers =
-            |count: usize| -> Vec<f32> { (0..count).map(|_| random.normal() as f32).collect() };
+        let mut numbers = random_numbers(2);
         let (linear, x) = (Linear::new(&numbers(50 * 20), 20, vec![]), numbers(31 * 20));
         let all = linear.apply(&x);
         for (row, all) in x.chunks(20).zip(all.chunks(50)) {

@@ -6,7 +6,7 @@ use pulp::{Arch, NullaryFnOnce};
 use rayon::prelude::*;
 
 /// Root mean square norm of each row of `width` numbers, times `weight`.
-pub(super) fn rms_norm(x: &[f32], weight: &[f32], epsilon: f32) -> Vec<f32> {
+pub fn rms_norm(x: &[f32], weight: &[f32], epsilon: f32) -> Vec<f32> {
     let mut out = vec![0.0; x.len()];
     Arch::new().dispatch(RmsNormKernel { x, weight, epsilon, out: &mut out });
     out
@@ -35,7 +35,7 @@ impl NullaryFnOnce for RmsNormKernel<'_> {
 }
 
 /// Each row minus its mean, divided by its standard deviation, times `weight`, plus `bias`.
-pub(super) fn layer_norm(x: &[f32], weight: &[f32], bias: &[f32], epsilon: f32) -> Vec<f32> {
+pub fn layer_norm(x: &[f32], weight: &[f32], bias: &[f32], epsilon: f32) -> Vec<f32> {
     let mut out = vec![0.0; x.len()];
     Arch::new().dispatch(LayerNormKernel { x, weight, bias, epsilon, out: &mut out });
     out
@@ -69,7 +69,7 @@ impl NullaryFnOnce for LayerNormKernel<'_> {
 }
 
 /// x times the standard normal distribution function at x.
-pub(super) fn gelu(x: &[f32]) -> Vec<f32> {
+pub fn gelu(x: &[f32]) -> Vec<f32> {
     const CHUNK: usize = 1 << 12;
     let mut out = vec![0.0; x.len()];
     let arch = Arch::new();
@@ -96,7 +96,7 @@ impl NullaryFnOnce for GeluKernel<'_> {
 
 /// The activation of gates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Activation {
+pub enum Activation {
     /// x times the logistic function of x.
     Silu,
     /// The approximation of [`gelu`] with a hyperbolic tangent (Hendrycks and Gimpel 2016).
@@ -104,7 +104,7 @@ pub(super) enum Activation {
 }
 
 /// `activation(gate) * up`, where each row has its `width` gates first and then as many ups.
-pub(super) fn gated(x: &[f32], width: usize, activation: Activation) -> Vec<f32> {
+pub fn gated(x: &[f32], width: usize, activation: Activation) -> Vec<f32> {
     let mut out = vec![0.0; x.len() / 2];
     let arch = Arch::new();
     (x.par_chunks_exact(2 * width).zip(out.par_chunks_exact_mut(width)))
@@ -139,12 +139,13 @@ impl NullaryFnOnce for GatedKernel<'_> {
 }
 
 /// `x += y`.
-pub(super) fn add(x: &mut [f32], y: &[f32]) {
+pub fn add(x: &mut [f32], y: &[f32]) {
     x.iter_mut().zip(y).for_each(|(x, y)| *x += y);
 }
 
 /// Angles of rotary position embeddings (Su et al. 2021): cosine and sine per position and pair of coordinates.
-pub(super) struct RotaryAngles {
+#[derive(Debug)]
+pub struct RotaryAngles {
     pairs: usize,
     order: PairOrder,
     cos: Vec<f32>,
@@ -153,7 +154,7 @@ pub(super) struct RotaryAngles {
 
 /// Which coordinates of a head are rotated together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PairOrder {
+pub enum PairOrder {
     /// Neighbours.
     Neighbours,
     /// One of the first half and one of the second.
@@ -162,7 +163,7 @@ pub(super) enum PairOrder {
 
 impl RotaryAngles {
     /// For positions up to `context`; `frequencies` has the angle of a step for each pair.
-    pub(super) fn new(context: usize, order: PairOrder, frequencies: &[f64]) -> Self {
+    pub fn new(context: usize, order: PairOrder, frequencies: &[f64]) -> Self {
         let angles = (0..context).flat_map(|position| {
             frequencies.iter().map(move |frequency| position as f64 * frequency)
         });
@@ -196,53 +197,54 @@ impl RotaryAngles {
 
 /// The numbers of heads and their width.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Heads {
-    pub(super) queries: usize,
+pub struct Heads {
+    /// Heads of queries.
+    pub queries: usize,
     /// Heads of keys and values, each shared by the same number of query heads.
-    pub(super) keys: usize,
-    pub(super) width: usize,
+    pub keys: usize,
+    /// The numbers of a head.
+    pub width: usize,
 }
 
 impl Heads {
     /// The width of a row of queries, keys and values.
-    pub(super) fn row(&self) -> usize {
+    pub fn row(&self) -> usize {
         (self.queries + 2 * self.keys) * self.width
     }
 
-    pub(super) fn query_row(&self) -> usize {
+    /// The width of a row of queries.
+    pub fn query_row(&self) -> usize {
         self.queries * self.width
     }
 
-    pub(super) fn key_row(&self) -> usize {
+    /// The width of a row of keys, or of values.
+    pub fn key_row(&self) -> usize {
         self.keys * self.width
     }
 }
 
 /// Keys and values of earlier tokens in one layer: a row per token.
 #[derive(Debug, Clone, Default)]
-pub(super) struct LayerCache {
-    pub(super) keys: Vec<f32>,
-    pub(super) values: Vec<f32>,
+pub struct LayerCache {
+    /// The keys.
+    pub keys: Vec<f32>,
+    /// The values.
+    pub values: Vec<f32>,
 }
 
 /// A piece of a sequence among packed rows.
 #[derive(Debug, Clone)]
-pub(super) struct SequencePiece {
+pub struct SequencePiece {
     /// The position of its first token in the sequence.
-    pub(super) position: usize,
+    pub position: usize,
     /// The number of its tokens.
-    pub(super) length: usize,
+    pub length: usize,
     /// The rows of the cache with the tokens before it.
-    pub(super) past: std::ops::Range<usize>,
+    pub past: std::ops::Range<usize>,
 }
 
 /// Rotates queries and keys to their positions, in place.
-pub(super) fn rotate(
-    rows: &mut [f32],
-    pieces: &[SequencePiece],
-    heads: Heads,
-    rotation: &RotaryAngles,
-) {
+pub fn rotate(rows: &mut [f32], pieces: &[SequencePiece], heads: Heads, rotation: &RotaryAngles) {
     let turned = heads.query_row() + heads.key_row();
     let positions = pieces.iter().flat_map(|piece| (0..piece.length).map(|i| piece.position + i));
     for (row, position) in rows.chunks_exact_mut(heads.row()).zip(positions) {
@@ -254,7 +256,7 @@ pub(super) fn rotate(
 
 /// Which tokens of its piece a token attends to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AttentionMask {
+pub enum AttentionMask {
     /// Itself and the tokens before it.
     Causal,
     /// Itself and the tokens before it, this many in total.
@@ -266,7 +268,7 @@ pub(super) enum AttentionMask {
 /// Attention: each token of a piece attends to the tokens before the piece, and within it to those that
 /// `mask` allows.
 /// `rows` has queries, keys and values side by side. `scale` multiplies their products.
-pub(super) fn attend(
+pub fn attend(
     rows: &[f32],
     pieces: &[SequencePiece],
     heads: Heads,
@@ -390,7 +392,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
 }
 
 /// The scalar products of a row with others.
-pub(super) fn dots<'a>(row: &[f32], others: impl Iterator<Item = &'a [f32]>) -> Vec<f32> {
+pub fn dots<'a>(row: &[f32], others: impl Iterator<Item = &'a [f32]>) -> Vec<f32> {
     others.map(|other| row.iter().zip(other).map(|(a, b)| a * b).sum()).collect()
 }
 
@@ -447,8 +449,7 @@ mod tests {
     #[test]
     fn a_piece_with_its_past_attends_as_the_whole_does() {
         let heads = Heads { queries: 4, keys: 2, width: 6 };
-        let mut random = racecars::random::Random::new(1);
-        let mut rows: Vec<f32> = (0..7 * heads.row()).map(|_| random.normal() as f32).collect();
+        let mut rows = crate::random_numbers(1)(7 * heads.row());
         let rotation = RotaryAngles::new(16, PairOrder::Neighbours, &[1.0, 0.05, 0.002]);
         let scale = 1.0 / 6_f32.sqrt();
         let whole = [SequencePiece { position: 0, length: 7, past: 0..0 }];
