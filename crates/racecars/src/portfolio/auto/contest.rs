@@ -3,9 +3,10 @@
 //!
 //! A run begins with a descent: by quadratic models if evaluations are few, else by quasi-Newton steps. A
 //! descent that converges, stalls or has had its part hands over to the member that is fit for the shape of the
-//! objective: RACE-CARS if coordinates do not interact, CMA-ES if they do. If there was no survey, both have a
-//! heat, and the one with the best value continues. A member that stalls hands over to one that has not led yet,
-//! else to the next best. With large budgets in few dimensions, L-SHADE is last.
+//! objective: RACE-CARS if coordinates do not interact, CMA-ES if they do. If there was no survey, or it is unclear,
+//! both have a heat, and the one with the best value continues. While CMA-ES is behind a descent that was cut off, the
+//! two take turns. A member that stalls hands over to one that has not led yet, else to the next best. With large
+//! budgets in few dimensions, L-SHADE is last.
 //!
 //! docs/auto.md has the measurements behind each number, and the problems it was chosen on.
 
@@ -43,7 +44,7 @@ const MATRIX_PER_SQUARED_DIMENSION: [u64; 2] = [15, 40];
 const SURROGATE_MAX: [(u64, u64); 2] = [(10, 20_000), (24, 3_000)];
 /// The part of the budget that a descent takes at most before CMA-ES with a surrogate, and without.
 const BUDGET_PER_DESCENT: [u64; 2] = [10, 5];
-/// The same if the objective is wavy, and if coordinates do not interact and no profile has a crest: then parabolas
+/// The same if the objective is clearly wavy, and if coordinates do not interact and no profile has a crest: then parabolas
 /// along the coordinates are the better descent.
 const BUDGET_PER_WAVY_DESCENT: u64 = 10;
 const BUDGET_PER_SEPARABLE_DESCENT: u64 = 20;
@@ -247,7 +248,7 @@ impl Contest {
     /// The first legs.
     pub(super) fn opening(self, shape: Option<Shape>, asked: u64) -> (Vec<Leg>, String) {
         let Contest { horizon, n, out, .. } = self;
-        let is_wavy = shape.is_some_and(|shape| shape.waves > plan::MAX_SMOOTH_WAVES);
+        let is_wavy = shape.is_some_and(Shape::is_clearly_wavy);
         if !self.is_long() && !is_wavy {
             let is_few = horizon < QUADRATIC_MAX_PER_COORDINATE * n;
             // Without a budget, evaluations may take less time than the steps.
@@ -295,9 +296,7 @@ impl Contest {
             Some(shape) if !shape.interacts() && !shape.is_wavy() => {
                 horizon / BUDGET_PER_SEPARABLE_DESCENT
             }
-            Some(shape) if shape.waves > plan::MAX_SMOOTH_WAVES => {
-                horizon / BUDGET_PER_WAVY_DESCENT
-            }
+            Some(shape) if shape.is_clearly_wavy() => horizon / BUDGET_PER_WAVY_DESCENT,
             _ if self.learns_matrix() => horizon / self.by_surrogate(BUDGET_PER_DESCENT),
             _ => self.end(),
         }

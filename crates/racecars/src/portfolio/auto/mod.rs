@@ -237,6 +237,7 @@ impl AutoRule {
         self.is_constrained =
             self.has_constraints && self.is_noisy() != Some(true) && takes_constraints(space);
         self.tired.clear();
+        self.takes_turns = false;
         let contest = self.contest(tools);
         let shape = self.survey.as_ref().and_then(Survey::shape).filter(|_| !team.is_provisional);
         let noise = self.survey.as_ref().and_then(Survey::noise);
@@ -496,7 +497,7 @@ impl AutoRule {
             return None;
         }
         let contest = self.contest(tools);
-        if role == Role::CmaEs && self.turn(team, tools).is_some() {
+        if self.turn(team, tools).is_some() {
             return Some("cma-es is still behind the descent".to_string());
         }
         // The restarts of CMA-ES take a long time to improve on the first run, and are better than other
@@ -520,8 +521,12 @@ impl AutoRule {
             .then(|| format!("{name} has not improved in {idle} evaluations"))
     }
 
-    /// A turn of the descent, if one is due: it was cut off while it made progress, and CMA-ES is behind it.
+    /// A turn of the descent, if one is due: CMA-ES leads, and is behind a descent that was cut off while it made
+    /// progress.
     fn turn(&self, team: &Team, tools: &Tools<'_, Origin>) -> Option<Leg> {
+        if self.legs[self.leg].role != Role::CmaEs {
+            return None;
+        }
         let cma_es = self.place_of(Role::CmaEs)?;
         let descents = [Role::QuasiNewton, Role::Quadratic].into_iter();
         let mut descents = descents.filter_map(|role| Some((role, self.place_of(role)?)));
@@ -545,7 +550,7 @@ impl AutoRule {
             return (!is_polished && asked < self.horizon)
                 .then(|| Leg::new(Role::Polish, self.horizon));
         }
-        if let Some(turn) = self.turn(team, tools).filter(|_| role == Role::CmaEs) {
+        if let Some(turn) = self.turn(team, tools) {
             self.takes_turns = true;
             return Some(turn);
         }

@@ -76,7 +76,7 @@ const NOISE_CHECK_MIN_BUDGET: u64 = 20;
 /// Ackley's function, which is almost separable, has 0.03; Rosenbrock's has 0.1.
 const INTERACTION_THRESHOLDS: [f64; 2] = [0.15, 0.03];
 /// Up to this share of profiles with a crest, these are the bends of a valley rather than waves.
-pub(super) const MAX_SMOOTH_WAVES: f64 = 0.1;
+const MAX_SMOOTH_WAVES: f64 = 0.1;
 /// Evaluations per coordinate that RACE-CARS needs to reach the valley of a unimodal function.
 const DESCENT_PER_COORDINATE: u64 = 25;
 /// Below this budget per coordinate, CMA-ES has too few generations to make progress.
@@ -94,9 +94,14 @@ impl Shape {
         self.waves > 0.0
     }
 
+    /// Whether so many profiles have a crest that these are not the bends of a valley.
+    pub(super) fn is_clearly_wavy(self) -> bool {
+        self.waves > MAX_SMOOTH_WAVES
+    }
+
     pub(super) fn interacts(self) -> bool {
         let [wavy, smooth] = INTERACTION_THRESHOLDS;
-        self.interaction > if self.waves > MAX_SMOOTH_WAVES { wavy } else { smooth }
+        self.interaction > if self.is_clearly_wavy() { wavy } else { smooth }
     }
 
     /// Whether a few comparisons depend on the others, which may be due to waves: Ackley's function has up to 15 %,
