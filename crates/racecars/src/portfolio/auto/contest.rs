@@ -52,6 +52,10 @@ const BUDGET_PER_SEPARABLE_DESCENT: u64 = 20;
 /// turns of at least this many evaluations per coordinate.
 const CMA_ES_PER_DESCENT: u64 = 2;
 const TURN_PER_COORDINATE: u64 = 20;
+/// When CMA-ES has converged, descents from random points look for other valleys up to this dimension, and have this
+/// part of the budget to find one.
+const LOOK_MAX_DIMENSION: u64 = 24;
+const BUDGET_PER_LOOK: u64 = 20;
 /// The part of the budget that a heat takes.
 const BUDGET_PER_HEAT: u64 = 10;
 /// A leader has stalled after this part of the budget, but at least [`STALL_PER_COORDINATE`] evaluations per
@@ -61,7 +65,7 @@ const STALL_PER_COORDINATE: u64 = 20;
 /// In few dimensions and with this budget, divided by n^2, L-SHADE takes over from a CMA-ES that has stalled
 /// after this part of the budget.
 const EVOLUTION_MAX_DIMENSION: u64 = 10;
-const EVOLUTION_PER_SQUARED_DIMENSION: u64 = 180;
+const EVOLUTION_PER_SQUARED_DIMENSION: u64 = 300;
 const BUDGET_PER_EVOLUTION: u64 = 5;
 /// Evaluations per coordinate after which RACE-CARS has reached the valley of a separable function.
 const VALLEY_PER_COORDINATE: u64 = 25;
@@ -228,6 +232,20 @@ impl Contest {
     pub(super) fn turn(self, cma_es: u64, descent: u64) -> Option<u64> {
         let due = (cma_es / CMA_ES_PER_DESCENT).saturating_sub(descent);
         (due >= TURN_PER_COORDINATE * self.n).then_some(due)
+    }
+
+    /// Whether descents look for other valleys when CMA-ES has converged.
+    pub(super) fn has_look(self) -> bool {
+        self.n <= LOOK_MAX_DIMENSION
+    }
+
+    /// The number of evaluations without an improvement after which these descents end. Where they find valleys as
+    /// good as that of CMA-ES, which takes far longer for each, they are the better search.
+    pub(super) fn patience_of_look(self, is_level: bool) -> u64 {
+        match is_level {
+            true => self.patience(),
+            false => (self.horizon / BUDGET_PER_LOOK).max(STALL_PER_COORDINATE * self.n),
+        }
     }
 
     /// The number of evaluations of a heat.

@@ -87,6 +87,10 @@ pub enum Noise {
 
 choices!(Noise { Detect => "detect", Yes => "yes", No => "no" });
 
+/// Two valleys are equally good if their values differ by less than this part of what CMA-ES gained on the first
+/// descent.
+const MAX_GAP: f64 = 1e-3;
+
 /// Other candidates that may be told before a probe that is out counts as lost.
 const MAX_NOISE_CHECK_WAIT: u64 = 30;
 
@@ -124,6 +128,8 @@ pub(crate) struct AutoRule {
     tired: Vec<Role>,
     /// Whether CMA-ES and a descent take turns, which is no change of the leader.
     takes_turns: bool,
+    /// Whether descents from random points have looked for other valleys since CMA-ES converged.
+    has_looked: bool,
 }
 
 impl AutoRule {
@@ -203,7 +209,9 @@ impl AutoRule {
         let Leg { role, hands_over, .. } = self.legs[self.leg];
         let shape = self.survey.as_ref().and_then(Survey::shape);
         let until = match role {
-            Role::Quadratic | Role::QuasiNewton => contest.end_of_descent(shape),
+            Role::Quadratic | Role::QuasiNewton if !self.is_looking(role) => {
+                contest.end_of_descent(shape)
+            }
             _ => contest.end(),
         };
         let has_stalled = asked.saturating_sub(self.improved_at) >= contest.patience();
@@ -445,7 +453,9 @@ impl AutoRule {
             team.tell_best(place)?;
         } else if is_first || is_heat {
             team.tell_early(place)?;
-        } else if role != Role::CmaEs || self.is_contest || starts_at_best {
+        } else if (role != Role::CmaEs || self.is_contest || starts_at_best)
+            && !self.is_looking(role)
+        {
             team.tell_best(place)?;
         }
         Ok(place)
@@ -500,6 +510,9 @@ impl AutoRule {
         if self.turn(team, tools).is_some() {
             return Some("cma-es is still behind the descent".to_string());
         }
+        if self.has_converged(team, tools) {
+            return Some("cma-es has converged".to_string());
+        }
         // The restarts of CMA-ES take a long time to improve on the first run, and are better than other
         // members except L-SHADE.
         let is_kept = || contest.evolution().is_none_or(|begin| asked < begin);
@@ -512,19 +525,46 @@ impl AutoRule {
         let is_turn = self.takes_turns && role != Role::CmaEs;
         let is_first = is_turn || self.legs[..self.leg].iter().all(|leg| leg.role == role);
         // With constraints a descent from another point may end in a better valley.
-        let is_first = is_first && role != Role::Sqp;
+        let is_first = is_first && role != Role::Sqp && !self.is_looking(role);
         if is_first && team.member(place).restarts() > self.restarts {
             return Some(format!("{name} has converged"));
         }
         let idle = asked.saturating_sub(self.improved_at);
-        (idle >= contest.patience() && !is_turn)
+        let patience = match self.is_looking(role) {
+            true => contest.patience_of_look(self.is_level(team)),
+            false => contest.patience(),
+        };
+        (idle >= patience && !is_turn)
             .then(|| format!("{name} has not improved in {idle} evaluations"))
+    }
+
+    /// Whether the descents of this role look for other valleys.
+    fn is_looking(&self, role: Role) -> bool {
+        self.has_looked && role == Role::Quadratic
+    }
+
+    /// Whether the descents that look for other valleys have found one as good as that of CMA-ES, but for a part of
+    /// what CMA-ES was better than the first descent.
+    fn is_level(&self, team: &Team) -> bool {
+        let own = |role: Role| self.place_of(role).and_then(|place| team.own_best(place));
+        own(Role::Quadratic).zip(own(Role::CmaEs)).is_some_and(|(looking, cma_es)| {
+            let gain = own(Role::QuasiNewton).map_or(0.0, |first| (first - cma_es).max(0.0));
+            looking <= cma_es + MAX_GAP * gain
+        })
+    }
+
+    /// Whether CMA-ES leads and has converged, and no descents have looked for other valleys.
+    fn has_converged(&self, team: &Team, tools: &Tools<'_, Origin>) -> bool {
+        self.legs[self.leg].role == Role::CmaEs
+            && !self.has_looked
+            && self.contest(tools).has_look()
+            && self.place_of(Role::CmaEs).is_some_and(|place| team.member(place).restarts() > 0)
     }
 
     /// A turn of the descent, if one is due: CMA-ES leads, and is behind a descent that was cut off while it made
     /// progress.
     fn turn(&self, team: &Team, tools: &Tools<'_, Origin>) -> Option<Leg> {
-        if self.legs[self.leg].role != Role::CmaEs {
+        if self.legs[self.leg].role != Role::CmaEs || self.has_looked {
             return None;
         }
         let cma_es = self.place_of(Role::CmaEs)?;
@@ -554,7 +594,12 @@ impl AutoRule {
             self.takes_turns = true;
             return Some(turn);
         }
-        if self.takes_turns && role != Role::CmaEs {
+        if self.has_converged(team, tools) {
+            self.has_looked = true;
+            self.takes_turns = false;
+            return Some(Leg::handing_over(Role::Quadratic, end));
+        }
+        if (self.takes_turns && role != Role::CmaEs) || self.is_looking(role) {
             return Some(Leg::handing_over(Role::CmaEs, end));
         }
         let evolution = contest.evolution();
@@ -648,6 +693,7 @@ impl Rule for AutoRule {
                         return Ok(());
                     }
                     next = self.continued(tools);
+                    self.has_looked &= self.is_looking(self.legs[self.leg].role);
                 }
                 if self.is_contest && next.is_none() {
                     next = self.next_leg(team, tools);
