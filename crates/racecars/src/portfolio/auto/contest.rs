@@ -52,9 +52,7 @@ const BUDGET_PER_SEPARABLE_DESCENT: u64 = 20;
 /// turns of at least this many evaluations per coordinate.
 const CMA_ES_PER_DESCENT: u64 = 2;
 const TURN_PER_COORDINATE: u64 = 20;
-/// When CMA-ES has converged, descents from random points look for other valleys up to this dimension, and have this
-/// part of the budget to find one.
-const LOOK_MAX_DIMENSION: u64 = 24;
+/// When CMA-ES has converged, descents from random points have this part of the budget to find another valley.
 const BUDGET_PER_LOOK: u64 = 20;
 /// The part of the budget that a heat takes.
 const BUDGET_PER_HEAT: u64 = 10;
@@ -234,9 +232,13 @@ impl Contest {
         (due >= TURN_PER_COORDINATE * self.n).then_some(due)
     }
 
-    /// Whether descents look for other valleys when CMA-ES has converged.
-    pub(super) fn has_look(self) -> bool {
-        self.n <= LOOK_MAX_DIMENSION
+    /// The descents that look for other valleys when CMA-ES has converged: quadratic models where their steps are
+    /// cheap.
+    pub(super) fn look(self) -> Role {
+        match self.n <= QUADRATIC_MAX_DIMENSION {
+            true => Role::Quadratic,
+            false => Role::QuasiNewton,
+        }
     }
 
     /// The number of evaluations without an improvement after which these descents end. Where they find valleys as

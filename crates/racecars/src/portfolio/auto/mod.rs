@@ -128,8 +128,8 @@ pub(crate) struct AutoRule {
     tired: Vec<Role>,
     /// Whether CMA-ES and a descent take turns, which is no change of the leader.
     takes_turns: bool,
-    /// Whether descents from random points have looked for other valleys since CMA-ES converged.
-    has_looked: bool,
+    /// The role whose descents from random points have looked for other valleys since CMA-ES converged.
+    looked: Option<Role>,
 }
 
 impl AutoRule {
@@ -510,7 +510,7 @@ impl AutoRule {
         if self.turn(team, tools).is_some() {
             return Some("cma-es is still behind the descent".to_string());
         }
-        if self.has_converged(team, tools) {
+        if self.has_converged(team) {
             return Some("cma-es has converged".to_string());
         }
         // The restarts of CMA-ES take a long time to improve on the first run, and are better than other
@@ -540,31 +540,30 @@ impl AutoRule {
 
     /// Whether the descents of this role look for other valleys.
     fn is_looking(&self, role: Role) -> bool {
-        self.has_looked && role == Role::Quadratic
+        self.looked == Some(role)
     }
 
     /// Whether the descents that look for other valleys have found one as good as that of CMA-ES, but for a part of
     /// what CMA-ES was better than the first descent.
     fn is_level(&self, team: &Team) -> bool {
         let own = |role: Role| self.place_of(role).and_then(|place| team.own_best(place));
-        own(Role::Quadratic).zip(own(Role::CmaEs)).is_some_and(|(looking, cma_es)| {
+        self.looked.and_then(own).zip(own(Role::CmaEs)).is_some_and(|(looking, cma_es)| {
             let gain = own(Role::QuasiNewton).map_or(0.0, |first| (first - cma_es).max(0.0));
             looking <= cma_es + MAX_GAP * gain
         })
     }
 
     /// Whether CMA-ES leads and has converged, and no descents have looked for other valleys.
-    fn has_converged(&self, team: &Team, tools: &Tools<'_, Origin>) -> bool {
+    fn has_converged(&self, team: &Team) -> bool {
         self.legs[self.leg].role == Role::CmaEs
-            && !self.has_looked
-            && self.contest(tools).has_look()
+            && self.looked.is_none()
             && self.place_of(Role::CmaEs).is_some_and(|place| team.member(place).restarts() > 0)
     }
 
     /// A turn of the descent, if one is due: CMA-ES leads, and is behind a descent that was cut off while it made
     /// progress.
     fn turn(&self, team: &Team, tools: &Tools<'_, Origin>) -> Option<Leg> {
-        if self.legs[self.leg].role != Role::CmaEs || self.has_looked {
+        if self.legs[self.leg].role != Role::CmaEs || self.looked.is_some() {
             return None;
         }
         let cma_es = self.place_of(Role::CmaEs)?;
@@ -594,10 +593,10 @@ impl AutoRule {
             self.takes_turns = true;
             return Some(turn);
         }
-        if self.has_converged(team, tools) {
-            self.has_looked = true;
+        if self.has_converged(team) {
+            self.looked = Some(contest.look());
             self.takes_turns = false;
-            return Some(Leg::handing_over(Role::Quadratic, end));
+            return Some(Leg::handing_over(contest.look(), end));
         }
         if (self.takes_turns && role != Role::CmaEs) || self.is_looking(role) {
             return Some(Leg::handing_over(Role::CmaEs, end));
@@ -693,7 +692,7 @@ impl Rule for AutoRule {
                         return Ok(());
                     }
                     next = self.continued(tools);
-                    self.has_looked &= self.is_looking(self.legs[self.leg].role);
+                    self.looked = self.looked.filter(|&role| role == self.legs[self.leg].role);
                 }
                 if self.is_contest && next.is_none() {
                     next = self.next_leg(team, tools);
