@@ -24,6 +24,7 @@ use crate::portfolio::auto::{Auto, AutoRule};
 use crate::portfolio::held::HeldSearch;
 use crate::portfolio::polish::PolishSearch;
 use crate::portfolio::relay::{Relay, RelayRule};
+use crate::portfolio::scan::ScanSearch;
 use crate::random::Random;
 use crate::space::{Axis, Space};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -199,6 +200,9 @@ macro_rules! registry {
                     let polish =
                         Shell::<PolishSearch>::restore(PolishSearch::NAME, space, state, depth)?;
                     Ok(Box::new(polish))
+                }
+                ScanSearch::NAME if depth > 0 && space.is_real_box() => {
+                    Ok(Box::new(Shell::<ScanSearch>::restore(ScanSearch::NAME, space, state, depth)?))
                 }
                 other => Err(Error::saved(format!(
                     "saved with algorithm `{other}`, which this version does not have"

@@ -10,6 +10,7 @@ pub(crate) mod held;
 pub(crate) mod polish;
 mod referee;
 pub mod relay;
+pub(crate) mod scan;
 
 use crate::error::Result;
 use crate::optimizers::incumbent::Incumbent;

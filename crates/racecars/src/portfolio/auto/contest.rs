@@ -11,6 +11,7 @@
 //! docs/auto.md has the measurements behind each number, and the problems it was chosen on.
 
 use super::super::held::Part;
+use super::super::scan::ScanSearch;
 use super::plan::{self, Leg, Role};
 use super::survey::Shape;
 use crate::space::{Axis, Space};
@@ -54,6 +55,10 @@ const CMA_ES_PER_DESCENT: u64 = 2;
 const TURN_PER_COORDINATE: u64 = 20;
 /// When CMA-ES has converged, descents from random points have this part of the budget to find another valley.
 const BUDGET_PER_LOOK: u64 = 20;
+/// The greatest part of the budget that a scan along the coordinates may take, and the evaluations per coordinate of the
+/// polish after it.
+const BUDGET_PER_SCAN: u64 = 6;
+const POLISH_PER_COORDINATE: u64 = 10;
 /// The part of the budget that a heat takes.
 const BUDGET_PER_HEAT: u64 = 10;
 /// A leader has stalled after this part of the budget, but at least [`STALL_PER_COORDINATE`] evaluations per
@@ -250,6 +255,17 @@ impl Contest {
         }
     }
 
+    /// The number of evaluations of a scan along the coordinates, if there are enough.
+    pub(super) fn scan(self) -> Option<u64> {
+        let cost = ScanSearch::cost() * self.n;
+        (cost <= self.horizon / BUDGET_PER_SCAN).then_some(cost)
+    }
+
+    /// The number of evaluations of the polish after a scan.
+    pub(super) fn polish_of_scan(self) -> u64 {
+        POLISH_PER_COORDINATE * self.n
+    }
+
     /// The number of evaluations of a heat.
     pub(super) fn heat(self) -> u64 {
         self.horizon / BUDGET_PER_HEAT
@@ -296,7 +312,10 @@ impl Contest {
             let second = (first + self.heat()).min(end);
             vec![descent, Leg::new(Role::RaceCars, first), Leg::new(Role::CmaEs, second)]
         } else if shape.is_wavy() {
-            vec![descent, Leg::handing_over(Role::RaceCars, end)]
+            let scan = self.scan().filter(|_| shape.is_clearly_wavy());
+            let race_cars = Leg::handing_over(Role::RaceCars, end - scan.unwrap_or(0));
+            let scan = scan.map(|_| Leg::handing_over(Role::Scan, end));
+            [descent, race_cars].into_iter().chain(scan).collect()
         } else {
             let valley = descent.until.max(asked) + VALLEY_PER_COORDINATE * n;
             vec![

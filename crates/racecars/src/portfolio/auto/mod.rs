@@ -19,6 +19,7 @@ mod survey;
 use super::held::{HeldSearch, Part};
 use super::polish::PolishSearch;
 use super::referee::Referee;
+use super::scan::ScanSearch;
 use super::{Origin, PortfolioSearch, Rule, Team};
 use crate::error::Result;
 use crate::optimizers::Algorithm;
@@ -332,11 +333,16 @@ impl AutoRule {
     /// Activates the member of the current leg, and creates it unless it can go on from where it was.
     fn begin_leg(&mut self, team: &mut Team, tools: &mut Tools<'_, Origin>) -> Result<()> {
         let asked = tools.ledger.next_id();
+        if let (Role::Scan, Some(cost)) = (self.legs[self.leg].role, self.contest(tools).scan()) {
+            // RACE-CARS may have handed over early.
+            let until = &mut self.legs[self.leg].until;
+            *until = (*until).min(asked + cost);
+        }
         let Leg { role, until, hands_over } = self.legs[self.leg];
         // RACE-CARS plans with its budget, and a polish with the step, so that they begin anew.
         // What is held is that of the best point now.
         let goes_on = match role {
-            Role::RaceCars | Role::Polish | Role::Reals => None,
+            Role::RaceCars | Role::Polish | Role::Scan | Role::Reals => None,
             role => self.place_of(role).filter(|&place| {
                 let name = team.member(place).name();
                 name != HeldSearch::ORDERED
@@ -437,6 +443,12 @@ impl AutoRule {
                 let make = |_: &mut Random| Ok(PolishSearch::new(space, step));
                 let polish = Shell::new(PolishSearch::NAME, setup, make)?;
                 return Ok(team.add(Box::new(polish), true, tools));
+            }
+            Role::Scan => {
+                let setup = Setup { space, budget: None, seed: tools.random.bits() };
+                let make = |random: &mut Random| Ok(ScanSearch::new(space, random));
+                let scan = Shell::new(ScanSearch::NAME, setup, make)?;
+                return Ok(team.add(Box::new(scan), true, tools));
             }
         };
         // RACE-CARS in a discrete space is the same run as on its own.
@@ -600,6 +612,10 @@ impl AutoRule {
         }
         if (self.takes_turns && role != Role::CmaEs) || self.is_looking(role) {
             return Some(Leg::handing_over(Role::CmaEs, end));
+        }
+        // An improvement lets RACE-CARS rest no longer.
+        if role == Role::Scan && !self.tired.contains(&Role::RaceCars) {
+            return Some(Leg::new(Role::Polish, (asked + contest.polish_of_scan()).min(end)));
         }
         let evolution = contest.evolution();
         if evolution.is_some_and(|begin| asked >= begin) && !self.tired.contains(&Role::LShade) {

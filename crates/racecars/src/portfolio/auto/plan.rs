@@ -16,6 +16,8 @@ pub(super) enum Role {
     RaceCars,
     CmaEs,
     Polish,
+    /// A scan along the coordinates.
+    Scan,
     Quadratic,
     QuasiNewton,
     /// For constraints that evaluations measure.
