@@ -312,7 +312,7 @@ impl Contest {
             let second = (first + self.heat()).min(end);
             vec![descent, Leg::new(Role::RaceCars, first), Leg::new(Role::CmaEs, second)]
         } else if shape.is_wavy() {
-            let scan = self.scan().filter(|_| shape.is_clearly_wavy());
+            let scan = self.scan().filter(|_| shape.wants_scan());
             let race_cars = Leg::handing_over(Role::RaceCars, end - scan.unwrap_or(0));
             let scan = scan.map(|_| Leg::handing_over(Role::Scan, end));
             [descent, race_cars].into_iter().chain(scan).collect()

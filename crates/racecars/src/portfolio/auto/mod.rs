@@ -204,11 +204,16 @@ impl AutoRule {
     }
 
     /// The leg in which the current member continues when the horizon was doubled, unless it has stalled; a descent
-    /// only up to its part.
-    fn continued(&self, tools: &Tools<'_, Origin>) -> Option<Leg> {
+    /// only up to its part, and RACE-CARS only if it is ahead. Where a scan pays, it follows RACE-CARS.
+    fn continued(&self, team: &Team, tools: &Tools<'_, Origin>) -> Option<Leg> {
         let (asked, contest) = (tools.ledger.next_id(), self.contest(tools));
         let Leg { role, hands_over, .. } = self.legs[self.leg];
         let shape = self.survey.as_ref().and_then(Survey::shape);
+        if role == Role::RaceCars && shape.is_some_and(Shape::wants_scan) {
+            if let Some(cost) = contest.scan() {
+                return Some(Leg::handing_over(Role::Scan, asked + cost));
+            }
+        }
         let until = match role {
             Role::Quadratic | Role::QuasiNewton if !self.is_looking(role) => {
                 contest.end_of_descent(shape)
@@ -216,11 +221,10 @@ impl AutoRule {
             _ => contest.end(),
         };
         let has_stalled = asked.saturating_sub(self.improved_at) >= contest.patience();
-        (until > asked && !has_stalled && role != Role::Polish).then_some(Leg {
-            role,
-            until,
-            hands_over,
-        })
+        // RACE-CARS makes most of its progress early; the others may overtake.
+        let is_behind = self.place_of(role).is_some_and(|place| team.is_behind(place));
+        let is_left = role == Role::Polish || role == Role::RaceCars && is_behind;
+        (until > asked && !has_stalled && !is_left).then_some(Leg { role, until, hands_over })
     }
 
     /// Whether a plan that was made without a budget is over, so that one for twice the horizon is due.
@@ -707,7 +711,7 @@ impl Rule for AutoRule {
                     if self.begin_survey(team, tools) {
                         return Ok(());
                     }
-                    next = self.continued(tools);
+                    next = self.continued(team, tools);
                     self.looked = self.looked.filter(|&role| role == self.legs[self.leg].role);
                 }
                 if self.is_contest && next.is_none() {
@@ -859,6 +863,43 @@ mod tests {
             let behind = turns("cma-es is still behind the descent");
             assert!(behind < 50, "{budget:?} {out} {found:?}");
             assert!(budget.is_none() || behind > 0, "{budget:?} {out} {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_scan_follows_race_cars_where_coordinates_do_not_interact() {
+        let waves: fn(&[f64]) -> f64 = |x| {
+            let wave = |x: &f64| x * x - 10.0 * (6.3 * x).cos();
+            x.iter().map(wave).sum()
+        };
+        for out in [1, 7] {
+            let found = decisions_of(waves, Some(3000), 5, 3000, out, 0.0);
+            assert!(found.iter().any(|(_, text)| text.ends_with(": scan")), "{out} {found:?}");
+            // With fewer evaluations it would take too large a part.
+            let found = decisions_of(waves, Some(1000), 5, 1000, out, 0.0);
+            assert!(!found.iter().any(|(_, text)| text.ends_with(": scan")), "{out} {found:?}");
+        }
+    }
+
+    #[test]
+    fn when_cma_es_has_converged_descents_look_for_other_valleys() {
+        // Two valleys, neither along the coordinates.
+        let valleys: fn(&[f64]) -> f64 = |x| {
+            let to = |at: f64, high: f64| {
+                let sum: f64 = x.iter().sum();
+                let far: f64 = x.iter().map(|x| (x - at).powi(2)).sum();
+                high + far + 30.0 * (sum - x.len() as f64 * at).powi(2)
+            };
+            to(1.0, 0.5).min(to(-3.0, 0.0))
+        };
+        for (budget, out) in [(Some(5000), 1), (None, 1), (None, 5)] {
+            let found = decisions_of(valleys, budget, 5, 5000, out, 0.0);
+            let converged = found.iter().position(|(_, text)| text == "cma-es has converged");
+            let next = converged.and_then(|place| found.get(place + 1));
+            assert!(
+                next.is_some_and(|(_, text)| text.ends_with("quadratic")),
+                "{budget:?} {out} {found:?}"
+            );
         }
     }
 

@@ -106,6 +106,11 @@ impl Shape {
         self.interaction > if self.is_clearly_wavy() { wavy } else { smooth }
     }
 
+    /// Whether coordinates can be in the wrong valley one by one.
+    pub(super) fn wants_scan(self) -> bool {
+        self.is_clearly_wavy() && !self.interacts()
+    }
+
     /// Whether a few comparisons depend on the others, which may be due to waves: Ackley's function has up to 15 %,
     /// and a rotated function with steps sometimes less.
     pub(super) fn is_unclear(self) -> bool {
