@@ -387,6 +387,7 @@ fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::space::SpaceBuilder;
 
     #[test]
     fn every_coordinate_is_visited_once_per_permutation() {
@@ -402,6 +403,29 @@ mod tests {
                 assert!(turns.into_iter().eq(0..dimension as u64));
             }
         }
+    }
+
+    #[test]
+    fn where_all_neighbours_were_seen_most_steps_change_several_coordinates() {
+        let of = |builder: SpaceBuilder| {
+            let space = builder.build().unwrap();
+            RegionSchedule::Adaptive(AdaptiveRegion::new(&space, None))
+        };
+        let mut random = Random::new(1);
+        let mut skips = |schedule: &RegionSchedule| {
+            (0..800).filter(|_| schedule.first_attempt(&mut random) > 0).count()
+        };
+        let discrete = Space::builder().integers("i", 2, 0, 4).boolean("b");
+        let mut schedule = of(discrete.clone());
+        (0..8).for_each(|_| schedule.learn_nearby(true));
+        assert_eq!(skips(&schedule), 0, "it has nine neighbours");
+        schedule.learn_nearby(true);
+        assert!((650..750).contains(&skips(&schedule)));
+        schedule.learn_nearby(false);
+        assert_eq!(skips(&schedule), 0);
+        let mut mixed = of(discrete.real("x", 0.0, 1.0));
+        (0..1000).for_each(|_| mixed.learn_nearby(true));
+        assert_eq!(skips(&mixed), 0);
     }
 
     #[test]
