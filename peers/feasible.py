@@ -172,8 +172,8 @@ def main() -> None:
         return
 
     def cell(row: dict[str, Any], method: str) -> str:
-        regret = f"{row[method]['regret']:.2f}"
-        return regret if method == RANDOM else f"{row[method]['beats_random']:.2f} ({regret})"
+        regret = f"({row[method]['regret']:.2f})"
+        return regret if method == RANDOM else f"{row[method]['beats_random']:.2f} {regret}"
 
     order = [*methods, RANDOM]
     print(f"T = {options.budget}, {len(seeds)} instances, from seed {options.first}\n")

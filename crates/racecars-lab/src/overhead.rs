@@ -1,5 +1,5 @@
-//! The cost of a step of an optimizer, next to its floor: copying a point and drawing the random
-//! numbers that a step needs.
+//! The cost of a step of an optimizer, next to its floor: copying a point, drawing the random numbers that a
+//! step needs, and, where coordinates are discrete, looking its key up among those of the run and adding it.
 //!
 //! The steps are those of a real run. A first run records the values of a simple objective; a second one
 //! with the same seed is told the recorded values, without evaluating anything, and timed. The floor is
@@ -8,7 +8,9 @@
 use racecars::random::Random;
 use racecars::{Algorithm, Auto, Axis, Domain, Error, Optimizer, Outcome, Portfolio, Space};
 use serde::Serialize;
+use std::collections::HashSet;
 use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::hint::black_box;
 use std::str::FromStr;
 use std::time::Instant;
@@ -24,7 +26,8 @@ pub struct Overhead {
     pub dim: usize,
     /// Nanoseconds per ask and tell, in steady state.
     pub ns_per_step: f64,
-    /// Nanoseconds to copy a point and draw as many random numbers as a step needs.
+    /// Nanoseconds to copy a point and draw as many random numbers as a step needs; in a space with discrete
+    /// coordinates also to look up and to add its key.
     pub floor_ns: f64,
     /// `ns_per_step` divided by `floor_ns`.
     pub ratio: f64,
@@ -155,12 +158,12 @@ pub fn measure(algorithm: &Algorithm, kind: SpaceKind, dim: usize) -> Result<Ove
         [] => 0.0,
         ref timed => timed.iter().filter(|&&explored| explored).count() as f64 / timed.len() as f64,
     };
-    let mut floor = Floor::new(&space, algorithm, share);
     let mut rounds = Rounds::new(steps);
     let mut portfolios = None;
     for _ in 0..(MIN_STEPS / values.len().max(1)).clamp(1, ROUNDS) {
         let mut player = algorithm.optimizer(&space, Some(total as u64), SEED)?;
         play(&mut *player, first)?;
+        let mut floor = Floor::new(&space, algorithm, share, first.len());
         let before = player.portfolio();
         for (round, values) in rest.chunks_exact(steps).enumerate() {
             let start = Instant::now();
@@ -319,11 +322,32 @@ struct Floor<'a> {
     exploration: f64,
     /// How many random numbers the other steps draw.
     draws: u64,
+    /// In a space with discrete coordinates, the keys of the points proposed.
+    seen: Option<HashSet<u64, BuildHasherDefault<KeyHasher>>>,
+}
+
+/// Keys are random numbers already.
+#[derive(Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.0 = self.0 << 8 ^ u64::from(byte));
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
 }
 
 impl<'a> Floor<'a> {
-    /// `explored` is the share of steps in discrete spaces that draw every coordinate.
-    fn new(space: &'a Space, algorithm: &Algorithm, explored: f64) -> Self {
+    /// `explored` is the share of steps in discrete spaces that draw every coordinate, and `asked` the number of
+    /// points before the first step.
+    fn new(space: &'a Space, algorithm: &Algorithm, explored: f64, asked: usize) -> Self {
         let [adaptive, fixed] = DRAWS_PER_STEP;
         let (exploration, draws) = match algorithm {
             Algorithm::Random(_) => (1.0, 0),
@@ -333,8 +357,9 @@ impl<'a> Floor<'a> {
         };
         let exploration = if space.is_discrete() { explored } else { exploration };
         let dim = space.dimension();
-        let (random, from, to) = (Random::new(SEED), vec![0.5; dim], vec![0.0; dim]);
-        Floor { space, random, from, to, exploration, draws }
+        let (mut random, from, to) = (Random::new(SEED), vec![0.5; dim], vec![0.0; dim]);
+        let seen = (!space.is_continuous()).then(|| (0..asked).map(|_| random.bits()).collect());
+        Floor { space, random, from, to, exploration, draws, seen }
     }
 
     fn step(&mut self) {
@@ -344,6 +369,12 @@ impl<'a> Floor<'a> {
             self.to.copy_from_slice(black_box(&self.from));
             for _ in 0..self.draws {
                 black_box(self.random.unit());
+            }
+        }
+        if let Some(seen) = &mut self.seen {
+            let key = black_box(self.random.bits());
+            if !seen.contains(&key) {
+                seen.insert(key);
             }
         }
         black_box(&mut self.to);

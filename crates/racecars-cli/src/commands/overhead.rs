@@ -15,8 +15,9 @@ use std::process::ExitCode;
 /// Measure the cost of a step of an optimizer, next to its floor
 ///
 /// A step is an ask and a tell in steady state, without the objective. Its floor, measured in the same
-/// process, is copying a point and drawing the random numbers that a step needs. Spaces are reals, integers
-/// of 21 values, bits, categories of 5 values, and a mixture of all four.
+/// process, is copying a point, drawing the random numbers that a step needs and, where coordinates are
+/// discrete, looking up and adding a key in the record of points seen. Spaces are reals, integers of 21 values,
+/// bits, categories of 5 values, and a mixture of all four.
 ///
 /// With --program: the overhead of `racecars run` for a program that ends at once, next to a bare loop that
 /// starts the same program on as many threads. The two take turns.

@@ -159,7 +159,7 @@ impl RacosSearch {
         let RacosSearch { settings, training, schedule, classifier, .. } = self;
         let (space, random, ledger) = (tools.space, &mut *tools.random, &*tools.ledger);
         let can_repeat = settings.repeats || !space.can_repeat();
-        for attempt in 0..2 * MAX_TRIES {
+        for attempt in schedule.first_attempt(random)..2 * MAX_TRIES {
             let examples = training.draw(space, random);
             let positive = examples.positive;
             let is_inside = attempt < MAX_TRIES && !schedule.leaves_region(random);
@@ -177,7 +177,14 @@ impl RacosSearch {
                 classifier.write(&positive.point, point);
                 // In discrete spaces another coordinate may have been redrawn.
                 let changed = first.filter(|&i| count == 1 && point[i] != positive.point[i]);
-                return Some((key, changed.map(|i| (i as u32, positive.point[i]))));
+                let old = changed.map(|i| positive.point[i]);
+                if count == 1 && !can_repeat {
+                    schedule.learn_nearby(false);
+                }
+                return Some((key, changed.zip(old).map(|(i, old)| (i as u32, old))));
+            }
+            if count == 1 {
+                schedule.learn_nearby(true);
             }
         }
         tools.draw(point).map(|key| (key, None))
@@ -248,6 +255,10 @@ impl RacosSearch {
             Variant::Racos => Replacing::Worst,
             _ => self.settings.replacing,
         };
+        if self.training.is_positive(sample.rank) {
+            // It has neighbours of its own.
+            self.schedule.learn_nearby(false);
+        }
         self.training.insert(sample, replacing, tools.space, tools.random)
     }
 }

@@ -67,6 +67,10 @@ pub(super) struct AdaptiveRegion {
     left: u64,
     last: u64,
     stride: u64,
+    /// The number of points that differ from a point in one coordinate; unlimited if a coordinate is continuous.
+    neighbours: u64,
+    /// Draws of one changed coordinate in a row that were seen before, since the positive points last changed.
+    seen_nearby: u64,
 }
 
 impl RegionSchedule {
@@ -163,6 +167,29 @@ impl RegionSchedule {
         extra
     }
 
+    /// The attempt that a step begins with. Where changes of one coordinate were seen again and again, most steps change
+    /// several at once.
+    #[inline]
+    pub(super) fn first_attempt(&self, random: &mut Random) -> usize {
+        match self {
+            RegionSchedule::Adaptive(adaptive)
+                if adaptive.seen_nearby >= adaptive.neighbours
+                    && random.index(AdaptiveRegion::NEARBY_INTERVAL) > 0 =>
+            {
+                AdaptiveRegion::TRIES_PER_COORDINATE
+            }
+            _ => 0,
+        }
+    }
+
+    /// Learns whether a change of one coordinate was seen before.
+    #[inline]
+    pub(super) fn learn_nearby(&mut self, is_seen: bool) {
+        if let RegionSchedule::Adaptive(adaptive) = self {
+            adaptive.seen_nearby = if is_seen { adaptive.seen_nearby.saturating_add(1) } else { 0 };
+        }
+    }
+
     /// Whether each coordinate had [`AdaptiveRegion::TURNS_BEFORE_STALL`] turns since the last improvement.
     fn has_stalled(&self, dimension: usize) -> bool {
         match self {
@@ -200,6 +227,8 @@ impl RegionSchedule {
                     && adaptive.last < space.dimension() as u64
                     && adaptive.stride <= space.dimension() as u64
                     && adaptive.stalled < ID_HEADROOM
+                    && adaptive.neighbours == neighbours(space)
+                    && adaptive.seen_nearby < ID_HEADROOM
                     && adaptive.restarts == space.is_continuous()
                     && adaptive.start < ID_HEADROOM
                     && adaptive.runs < ID_HEADROOM
@@ -229,6 +258,8 @@ impl AdaptiveRegion {
     const WHOLE_AXIS_SHARE: f64 = 0.05;
     /// Draws of points that were seen before after which one more coordinate is redrawn.
     pub(super) const TRIES_PER_COORDINATE: usize = 4;
+    /// Where changes of one coordinate were seen, one step in so many tries them first nevertheless.
+    const NEARBY_INTERVAL: usize = 8;
     /// Turns of each coordinate without an improvement after which the search has stalled.
     const TURNS_BEFORE_STALL: u64 = 3;
 
@@ -252,6 +283,8 @@ impl AdaptiveRegion {
             left: 0,
             last: 0,
             stride: 1,
+            neighbours: neighbours(space),
+            seen_nearby: 0,
         }
     }
 
@@ -337,6 +370,13 @@ fn horizon(remaining: u64, dimension: usize) -> u64 {
     remaining / (remaining / shortest.max(1)).max(1)
 }
 
+/// The number of points that differ from a point in one coordinate; unlimited if a coordinate is continuous.
+fn neighbours(space: &Space) -> u64 {
+    let others = |axis: Axis| axis.count().map_or(u64::MAX, |count| count - 1);
+    let along = space.axes().map(|(range, axis)| others(axis).saturating_mul(range.len() as u64));
+    along.fold(0, u64::saturating_add)
+}
+
 fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
@@ -347,6 +387,7 @@ fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::space::SpaceBuilder;
 
     #[test]
     fn every_coordinate_is_visited_once_per_permutation() {
@@ -362,6 +403,29 @@ mod tests {
                 assert!(turns.into_iter().eq(0..dimension as u64));
             }
         }
+    }
+
+    #[test]
+    fn where_all_neighbours_were_seen_most_steps_change_several_coordinates() {
+        let of = |builder: SpaceBuilder| {
+            let space = builder.build().unwrap();
+            RegionSchedule::Adaptive(AdaptiveRegion::new(&space, None))
+        };
+        let mut random = Random::new(1);
+        let mut skips = |schedule: &RegionSchedule| {
+            (0..800).filter(|_| schedule.first_attempt(&mut random) > 0).count()
+        };
+        let discrete = Space::builder().integers("i", 2, 0, 4).boolean("b");
+        let mut schedule = of(discrete.clone());
+        (0..8).for_each(|_| schedule.learn_nearby(true));
+        assert_eq!(skips(&schedule), 0, "it has nine neighbours");
+        schedule.learn_nearby(true);
+        assert!((650..750).contains(&skips(&schedule)));
+        schedule.learn_nearby(false);
+        assert_eq!(skips(&schedule), 0);
+        let mut mixed = of(discrete.real("x", 0.0, 1.0));
+        (0..1000).for_each(|_| mixed.learn_nearby(true));
+        assert_eq!(skips(&mixed), 0);
     }
 
     #[test]

@@ -59,6 +59,16 @@ impl TrainingSet {
         Examples { space, positive, negatives: &self.negatives }
     }
 
+    /// Whether a sample of this rank becomes a positive.
+    pub(super) fn is_positive(&self, rank: Rank) -> bool {
+        self.place_of(rank) < self.positive_size
+    }
+
+    /// The place of a new sample of this rank among the positives.
+    fn place_of(&self, rank: Rank) -> usize {
+        self.positives.partition_point(|positive| positive.rank.beats(rank))
+    }
+
     /// Inserts a sample into the sorted positives. The last positive then replaces a negative. Returns the
     /// point that drops out, once the set is full.
     ///
@@ -81,7 +91,7 @@ impl TrainingSet {
     /// Inserts a sample into the positives. Returns the sample that is not among the best m, if there are
     /// more.
     fn insert_positive(&mut self, sample: Sample) -> Option<Sample> {
-        let index = self.positives.partition_point(|positive| positive.rank.beats(sample.rank));
+        let index = self.place_of(sample.rank);
         if index >= self.positive_size {
             return Some(sample);
         }
