@@ -411,8 +411,10 @@ def main() -> None:
             # Examples are training texts, too; a text is never shown its own answer.
             tables = {**rows_of, "test": test[: given.test], "pool": train[:POOL]}
             keep = [*task.columns, "label"]
+            # The only column of a test file may have another name.
             tables = {
-                name: [{c: row[c] for c in keep} for row in rows] for name, rows in tables.items()
+                name: [{c: row.get(c) or row["sentence"] for c in keep} for row in rows]
+                for name, rows in tables.items()
             }
             folder = given.out / f"{given.task}-{given.model.stem}-{seed}"
             first, ours = run_racecars(
