@@ -33,10 +33,6 @@ const FIRST_FAILURES: u64 = 3;
 /// Up to this many prompts and coordinates the default algorithm is the Gaussian process.
 const GP_CANDIDATES: u64 = 300;
 const GP_COORDINATES: usize = 1000;
-/// The first prompts are drawn at random: one in this many of those planned, within these limits.
-const FIRST_SHARE: u64 = 4;
-const FIRST_LEAST: u64 = 4;
-const FIRST_MOST: u64 = 16;
 
 /// The progress of a search.
 #[derive(Debug, Clone, Copy)]
@@ -236,11 +232,7 @@ fn study_settings(task: &Task, planned: u64) -> Result<StudySettings> {
     settings.jobs = Some(1);
     settings.budget = Some(Budget::Evaluations(planned));
     settings.maximize = Some(Source::default());
-    // Few of the algorithm's own first points would have other than the most examples.
-    let random = (planned / FIRST_SHARE).clamp(FIRST_LEAST, FIRST_MOST) as usize;
-    let first = task.first_points(random, search.seed)?;
-    let first = first.iter().map(|point| NamedPoint::decode(&task.space, point));
-    settings.start = Some(first.collect());
+    settings.start = Some(vec![NamedPoint::decode(&task.space, &task.start()?)]);
     Ok(settings)
 }
 

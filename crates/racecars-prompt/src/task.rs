@@ -10,7 +10,6 @@ use crate::metric::{Metric, Question};
 use crate::settings::{Api, Settings, Words};
 use crate::template::Template;
 use racecars::random::Random;
-use racecars::space::Structure;
 use racecars::{Domain, Space, Value, Values};
 use racecars_study::{NamedPoint, Parameter};
 use serde_json::{Map, Value as Json, json};
@@ -23,8 +22,6 @@ const PICK: &str = "pick";
 const ORDER: &str = "order";
 /// The name of the coordinate with the label words.
 const WORDS: &str = "words";
-/// The random stream of [`Task::first_points`].
-const FIRST_STREAM: u64 = u64::MAX;
 
 /// See the module.
 #[derive(Debug)]
@@ -221,56 +218,6 @@ impl Task {
             values.push((name.to_string(), value));
         }
         Ok(self.space.encode(values)?)
-    }
-
-    /// The prompts that a search begins with: [`Task::start`], then `count` random ones. These take the texts of a
-    /// choice, the tables of label words and the numbers of examples in turns, so that few prompts have them all.
-    pub fn first_points(&self, count: usize, seed: u64) -> Result<Vec<Vec<f64>>> {
-        let mut random = Random::stream(seed, FIRST_STREAM);
-        let mut values_of: Vec<Vec<(String, Values)>> = Vec::new();
-        for _ in 0..count {
-            let mut point = vec![0.0; self.space.dimension()];
-            self.space.draw(&mut random, &mut point);
-            values_of.push(NamedPoint::decode(&self.space, &point).values().to_vec());
-        }
-        for (place, entry) in self.space.entries().iter().enumerate() {
-            let turns: Vec<Values> = match (entry.structure(), entry.domain()) {
-                (Some(Structure::Subset { items, least, most }), _) => {
-                    let mut sizes: Vec<usize> = (*least..=*most).collect();
-                    random.shuffle(&mut sizes);
-                    let mut sizes: Vec<usize> = sizes.into_iter().cycle().take(count).collect();
-                    random.shuffle(&mut sizes);
-                    let subsets = sizes.into_iter().map(|size| {
-                        let mut items = items.clone();
-                        random.shuffle(&mut items);
-                        items.truncate(size);
-                        Values::Many(items)
-                    });
-                    subsets.collect()
-                }
-                (None, Domain::Categorical(all)) => {
-                    let choice = self.choices.iter().find(|choice| choice.name == entry.name());
-                    let known = choice.map(|choice| choice.texts.len()).filter(|count| *count > 0);
-                    let (known, open) = all.split_at(known.unwrap_or(all.len()));
-                    let mut known = known.to_vec();
-                    random.shuffle(&mut known);
-                    let mut turns: Vec<Value> = known.into_iter().cycle().take(count).collect();
-                    random.shuffle(&mut turns);
-                    // The model writes its first text when most of the others have scores.
-                    if let (Some(last), Some(open)) = (turns.last_mut(), open.first()) {
-                        *last = open.clone();
-                    }
-                    turns.into_iter().map(Values::One).collect()
-                }
-                _ => continue,
-            };
-            values_of.iter_mut().zip(turns).for_each(|(values, turn)| values[place].1 = turn);
-        }
-        let mut points = vec![self.start()?];
-        for values in values_of {
-            points.push(self.space.encode(values)?);
-        }
-        Ok(points)
     }
 
     /// The candidate of a point.
@@ -598,6 +545,7 @@ fn example_parameters(count: crate::settings::Count, pool: usize) -> Result<Vec<
 fn space(parameters: &[Parameter]) -> Result<Space> {
     let mut builder = Space::builder();
     for Parameter { name, count, domain, structure, .. } in parameters {
+        use racecars::space::Structure;
         builder = match (structure, domain, count) {
             (Some(Structure::Subset { items, least, most }), ..) => {
                 builder.subset(name, *least..=*most, items.iter().cloned())

@@ -5,9 +5,8 @@
 mod common;
 
 use common::{Fake, Reply, answer, write_task};
-use racecars::Values;
 use racecars_prompt::{ANSWERS, ErrorKind, Limit, PROMPT, Report, Settings, Stop, Task};
-use racecars_study::{Interrupt, NamedPoint};
+use racecars_study::Interrupt;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
@@ -61,33 +60,6 @@ fn the_best_prompt_is_found_tested_and_written() {
     let again = search(&task, folder.path(), 4).unwrap();
     assert_eq!(fake.requests(), requests);
     assert_eq!(again.best.unwrap().choices, best.choices);
-}
-
-#[test]
-fn the_first_prompts_have_every_instruction_and_number_of_examples() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = write_task(folder.path(), "http://127.0.0.1:1/v1", 900, "");
-    let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, format!("{text}\n[propose]\nchoice = \"instruction\"\ncount = 3\n"))
-        .unwrap();
-    let task = Task::new(Settings::read(&path).unwrap()).unwrap();
-    for seed in 0..5 {
-        let points = task.first_points(5, seed).unwrap();
-        assert_eq!(points[0], task.start().unwrap());
-        let value = |point: &[f64], name: &str| {
-            let point = NamedPoint::decode(&task.space, point);
-            point.values().iter().find(|(other, _)| other == name).unwrap().1.clone()
-        };
-        let texts: BTreeSet<String> =
-            points[1..].iter().map(|point| value(point, "instruction").to_string()).collect();
-        let sizes = points[1..].iter().map(|point| match value(point, "pick") {
-            Values::Many(items) => items.len(),
-            Values::One(_) => panic!("not a subset"),
-        });
-        let sizes: BTreeSet<usize> = sizes.collect();
-        assert_eq!((texts.len(), sizes), (5, BTreeSet::from([0, 1, 2, 3])));
-        assert_ne!(points, task.first_points(5, seed + 1).unwrap());
-    }
 }
 
 #[test]
