@@ -1,12 +1,16 @@
 """`racecars prompt` beside Optuna's TPE over the same choices with the same number of calls.
 
-    python -m peers.lm.prompts RACECARS MODEL.gguf DATA [--task sst2] [--calls 160,320] [--seeds 3]
+    python -m peers.lm.prompts RACECARS MODEL.gguf DATA [--task sst2] [--splits 13,21]
 
 MODEL runs in llama.cpp's own server (PyPI's `xllamacpp`). Both search an instruction, label words
 and up to two examples in any order, by the mean log-probability of the right word on the training
-texts (LM-BFF's split of the seed), choose among their best three by the development texts, and
-are tested on texts that chose nothing. A call is a request with one text; TPE evaluates each
-prompt on all texts. Results are kept in `--out`, so that the same command continues.
+texts of a split of LM-BFF, choose among their best three by the development texts, and are tested
+on texts that chose nothing. A call is a request with one text. TPE evaluates each
+prompt on all training texts. Each number of calls is a search of its own for racecars, which plans
+with it; for TPE it is the beginning of the same search.
+
+The model answers each request once: `--out` has the answers, which count as calls in every search
+that asks for them. It has the results, too, so that the same command continues.
 """
 
 from __future__ import annotations
@@ -15,12 +19,15 @@ import argparse
 import csv
 import json
 import random
+import shutil
 import socket
 import statistics
 import subprocess
+import threading
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import exp, log
 from pathlib import Path
 from typing import Any
@@ -28,7 +35,6 @@ from typing import Any
 import optuna
 import xllamacpp
 
-SPLITS = ["16-13", "16-21", "16-42", "16-87", "16-100"]
 POOL, MOST_EXAMPLES, FINALISTS = 8, 2, 3
 
 
@@ -121,36 +127,75 @@ class Server:
         params.n_parallel, params.n_ctx = 4, 4 * 1024
         params.n_batch = params.n_ubatch = 512
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+        # Without it the layers with a window forget what prompts begin with: 2.8 times the time.
+        params.swa_full = True
         params.port = port
         self.server = xllamacpp.Server(params)
         self.url = f"http://127.0.0.1:{port}/v1"
 
 
-class Client:
-    """The same requests as racecars sends. A request that was answered before is not sent again,
-    which saves time; it counts as a call."""
+class Answers(ThreadingHTTPServer):
+    """A server in front of llama.cpp's, with the answers that it has given so far."""
 
-    def __init__(self, url: str) -> None:
-        self.url, self.known = url, dict[str, dict[str, float]]()
+    daemon_threads = True
+
+    def __init__(self, url: str, file: Path) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.model_url, self.file, self.lock = url, file, threading.Lock()
+        lines = file.read_text().splitlines() if file.exists() else []
+        self.known: dict[str, str] = dict(json.loads(line) for line in lines)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def answer(self, body: str) -> str:
+        """The answer to a request for one token, with nothing but its log-probabilities."""
+        request = json.loads(body)
+        key = json.dumps(request, sort_keys=True)
+        if key not in self.known:
+            post = urllib.request.Request(
+                f"{self.model_url}/completions", body.encode(), {"Content-Type": "application/json"}
+            )
+            with urllib.request.urlopen(post, timeout=300) as given:
+                whole = json.load(given)
+            choice = whole["choices"][0]
+            kept = {
+                "choices": [{"text": choice["text"], "logprobs": choice["logprobs"]}],
+                "usage": whole["usage"],
+            }
+            with self.lock, self.file.open("a") as file:
+                self.known[key] = json.dumps(kept)
+                file.write(json.dumps([key, self.known[key]]) + "\n")
+        return self.known[key]
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Answers
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        answer = self.server.answer(body).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+class Client:
+    """The same requests as racecars sends."""
+
+    def __init__(self, answers: Answers) -> None:
+        self.answers = answers
 
     def tokens(self, prompt: str) -> dict[str, float]:
-        if prompt not in self.known:
-            body = {
-                "model": "m",
-                "prompt": prompt,
-                "temperature": 0,
-                "max_tokens": 1,
-                "logprobs": 40,
-            }
-            request = urllib.request.Request(
-                f"{self.url}/completions",
-                json.dumps(body).encode(),
-                {"Content-Type": "application/json"},
-            )
-            with urllib.request.urlopen(request, timeout=300) as answer:
-                found = json.load(answer)["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
-            self.known[prompt] = {item["token"]: item["logprob"] for item in found}
-        return self.known[prompt]
+        body = {"model": "m", "prompt": prompt, "temperature": 0, "max_tokens": 1, "logprobs": 40}
+        answer = json.loads(self.answers.answer(json.dumps(body)))
+        found = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
+        return {item["token"]: item["logprob"] for item in found}
 
     def scores(self, task: Task, choice: Choice, rows: list[Row]) -> list[tuple[float, float]]:
         """The log-probability of the right word among the words, and whether it is the first."""
@@ -204,10 +249,21 @@ def mean(values: list[float]) -> float:
     return sum(values) / len(values)
 
 
+@dataclass(frozen=True)
+class Found:
+    """A chosen prompt: its mean score on training and test texts, its test accuracy, and how many
+    prompts were tried."""
+
+    train: float
+    test: float
+    accuracy: float
+    tried: int
+
+
 def run_tpe(
     client: Client, task: Task, tables: dict[str, list[Row]], calls: list[int], seed: int
-) -> dict[int, float]:
-    """The test accuracy after each number of calls in `calls`."""
+) -> list[Found]:
+    """What was chosen after each number of calls."""
     pool = tuple(tuple(sorted(row.items())) for row in tables["pool"])
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(
@@ -227,7 +283,7 @@ def run_tpe(
         trials.append((value, choice))
         return value
 
-    results = {}
+    results = []
     for limit in calls:
         study.optimize(objective, n_trials=limit // len(tables["train"]) - len(trials))
         best = sorted(trials, key=lambda trial: -trial[0])
@@ -238,7 +294,10 @@ def run_tpe(
             for choice in finalists
         }
         chosen = max(pooled, key=lambda choice: pooled[choice])
-        results[limit] = mean([right for _, right in client.scores(task, chosen, tables["test"])])
+        train = mean([value for value, _ in client.scores(task, chosen, tables["train"])])
+        test = client.scores(task, chosen, tables["test"])
+        accuracy = mean([right for _, right in test])
+        results.append(Found(train, mean([value for value, _ in test]), accuracy, len(trials)))
     return results
 
 
@@ -250,8 +309,10 @@ def run_racecars(
     calls: list[int],
     seed: int,
     folder: Path,
-) -> dict[int, Any]:
-    folder.mkdir(parents=True, exist_ok=True)
+) -> tuple[Found, list[Found]]:
+    """The first prompt, and what was chosen after each number of calls."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     for name, rows in tables.items():
         columns = [*task.columns, "label"]
         lines = ["\t".join(columns)] + [
@@ -294,15 +355,22 @@ calls = 1
 """
     (folder / "task.toml").write_text(settings)
     final = FINALISTS * len(tables["dev"]) + 2 * len(tables["test"])
-    results = {}
+    results = []
     for limit in calls:
         command = [racecars, "prompt", str(folder / "task.toml"), "--json", "--jobs", "4"]
-        command += ["--study", str(folder / "study"), "--calls", str(limit + final)]
+        command += ["--study", str(folder / f"{limit}"), "--calls", str(limit + final)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit(done.stderr)
-        results[limit] = json.loads(done.stdout)
-    return results
+        result = json.loads(done.stdout)
+        results.append(found(result, "best"))
+    return found(result, "start"), results
+
+
+def found(result: dict[str, Any], which: str) -> Found:
+    prompt = result[which]
+    train, test = prompt["train"], prompt["test"]
+    return Found(train["value"], test["value"], test["accuracy"]["value"], result["candidates"])
 
 
 def main() -> None:
@@ -313,8 +381,8 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("data", type=Path)
     parser.add_argument("--task", default="sst2", choices=TASKS)
-    parser.add_argument("--calls", default="160,320")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--calls", default="160,480")
+    parser.add_argument("--splits", default="13,21", help="of LM-BFF; also the seeds")
     parser.add_argument(
         "--texts", type=int, default=32, help="training texts, and development texts"
     )
@@ -324,20 +392,16 @@ def main() -> None:
     given = parser.parse_args()
     task, calls = TASKS[given.task], [int(part) for part in given.calls.split(",")]
     server = Server(given.model, given.threads)
-    client = Client(server.url)
     given.out.mkdir(parents=True, exist_ok=True)
-    rows: dict[str, list[list[float]]] = {
-        "first prompt": [],
-        "racecars prompt": [],
-        "Optuna TPE": [],
-    }
-    tried: dict[int, list[int]] = {limit: [] for limit in calls}
-    for seed in range(given.seeds):
-        kept = (
-            given.out / f"{given.task}-{given.model.stem}-{given.calls}-{given.texts}-{seed}.json"
-        )
+    answers = Answers(server.url, given.out / f"{given.task}-{given.model.stem}.jsonl")
+    client = Client(answers)
+    rows: dict[str, list[list[Found]]] = {}
+    splits = [int(part) for part in given.splits.split(",")]
+    for seed in splits:
+        parts = [given.task, given.model.stem, given.calls, given.texts, given.test, seed]
+        kept = given.out / ("-".join(str(part) for part in parts) + ".json")
         if not kept.exists():
-            split = given.data / given.task / SPLITS[seed]
+            split = given.data / given.task / f"16-{seed}"
             train, dev = read(split / "train.tsv"), read(split / "dev.tsv")
             test = read(given.data / given.task / task.test)
             random.Random(0).shuffle(test)
@@ -347,37 +411,37 @@ def main() -> None:
             # Examples are training texts, too; a text is never shown its own answer.
             tables = {**rows_of, "test": test[: given.test], "pool": train[:POOL]}
             keep = [*task.columns, "label"]
+            # The only column of a test file may have another name.
             tables = {
-                name: [{c: row[c] for c in keep} for row in rows] for name, rows in tables.items()
+                name: [{c: row.get(c) or row["sentence"] for c in keep} for row in rows]
+                for name, rows in tables.items()
             }
             folder = given.out / f"{given.task}-{given.model.stem}-{seed}"
-            ours = run_racecars(given.racecars, server.url, task, tables, calls, seed, folder)
+            first, ours = run_racecars(
+                given.racecars, answers.url, task, tables, calls, seed, folder
+            )
             theirs = run_tpe(client, task, tables, calls, seed)
             result = {
-                "first prompt": [ours[calls[0]]["start"]["test"]["accuracy"]["value"]] * len(calls),
-                "racecars prompt": [
-                    ours[limit]["best"]["test"]["accuracy"]["value"] for limit in calls
-                ],
-                "Optuna TPE": [theirs[limit] for limit in calls],
-                "tried": [ours[limit]["candidates"] for limit in calls],
+                "first prompt": [first] * len(calls),
+                "racecars prompt": ours,
+                "Optuna TPE": theirs,
             }
-            kept.write_text(json.dumps(result))
-        result = json.loads(kept.read_text())
-        for name in rows:
-            rows[name].append(result[name])
-        for limit, count in zip(calls, result["tried"]):
-            tried[limit].append(count)
-    print(f"{given.task}, {given.model.stem}, {given.seeds} splits, {given.test} test texts\n")
-    print("| prompt |" + "".join(f" {limit} calls |" for limit in calls))
-    print("| --- |" + " ---: |" * len(calls))
-    for name, values in rows.items():
-        cells = []
-        for column in zip(*values):
-            spread = statistics.stdev(column) if len(column) > 1 else 0.0
-            cells.append(f" {100 * mean(list(column)):.1f} ± {100 * spread:.1f} % |")
-        print(f"| {name} |" + "".join(cells))
-    counts = ", ".join(f"{mean([float(c) for c in tried[n]]):.0f} with {n} calls" for n in calls)
-    print(f"\nprompts tried by racecars: {counts}; by TPE: calls / {given.texts}")
+            kept.write_text(json.dumps({n: [vars(f) for f in all] for n, all in result.items()}))
+        for name, all_found in json.loads(kept.read_text()).items():
+            rows.setdefault(name, []).append([Found(**values) for values in all_found])
+    print(f"{given.task}, {given.model.stem}, splits {given.splits}, {given.test} test texts\n")
+    columns = "".join(f" prompts, {n} calls | train | test | accuracy |" for n in calls)
+    print(f"| search |{columns}\n| --- |" + " ---: |" * 4 * len(calls))
+    for name, runs in rows.items():
+        cells = ""
+        for column in zip(*runs):
+            accuracy = [100 * run.accuracy for run in column]
+            spread = f" ± {statistics.stdev(accuracy):.1f}" if len(accuracy) > 1 else ""
+            cells += f" {mean([run.tried for run in column]):.0f} |"
+            cells += f" {mean([run.train for run in column]):.3f} |"
+            cells += f" {mean([run.test for run in column]):.3f} |"
+            cells += f" {mean(accuracy):.1f}{spread} % |"
+        print(f"| {name} |{cells}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The time to evaluate a prompt: ours next to a PyTorch forward of the same batch, in one run.
 
-usage: python -m peers.lm.speed THROUGHPUT MODEL.gguf [--tokens 5] [--rounds 3] [--seconds 5]
+usage: python -m peers.lm.speed THROUGHPUT MODEL.gguf [--tokens 5] [--threads N]
 
 THROUGHPUT is the example of racecars-lm. All use the same file, texts, prompt and cores, and single
 precision. PyTorch gets the texts as one padded batch, and computes the logits of the last position
@@ -116,13 +116,13 @@ class Torch:
 class LlamaCpp:
     """The same file in llama.cpp."""
 
-    def __init__(self, path: Path, tokens: int) -> None:
+    def __init__(self, path: Path, tokens: int, threads: int) -> None:
         params = xllamacpp.CommonParams()
         params.model.path = str(path)
         params.n_parallel = len(TEXTS)
         params.n_ctx = 256 * len(TEXTS)
         params.n_batch = params.n_ubatch = 2048
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = os.cpu_count() or 1
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
         self.server = xllamacpp.Server(params)
         self.request = {
             "prompt": [" film" * tokens + " " + text + AFTER for text in TEXTS],
@@ -162,18 +162,23 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
-    torch.set_num_threads(os.cpu_count() or 1)
+    torch.set_num_threads(given.threads)
+    environment = {**os.environ, "RAYON_NUM_THREADS": str(given.threads)}
     best: dict[tuple[str, str], float] = {}
     with torch.no_grad(), tempfile.NamedTemporaryFile("w", suffix=".txt") as texts:
         texts.write("\n".join(TEXTS))
         texts.flush()
-        theirs, other = Torch(given.model, given.tokens), LlamaCpp(given.model, given.tokens)
+        theirs = Torch(given.model, given.tokens)
+        other = LlamaCpp(given.model, given.tokens, given.threads)
         for _ in range(given.rounds):
             for position, work in (("prefix", theirs.prefix), ("suffix", theirs.suffix)):
                 command = [given.throughput, str(given.model), texts.name, position]
                 command += [str(given.tokens), "1", str(given.seconds)]
-                answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+                answer = subprocess.run(
+                    command, check=True, capture_output=True, text=True, env=environment
+                ).stdout
                 found = {
                     "ours": float(json.loads(answer)["seconds_per_prompt"]),
                     "PyTorch": seconds_of(work, given.seconds),
@@ -184,7 +189,7 @@ def main() -> None:
                 for who, seconds in found.items():
                     key = (position, who)
                     best[key] = min(seconds, best.get(key, seconds))
-    print(f"{len(TEXTS)} texts, {given.tokens} tokens of prompt, {os.cpu_count()} cores")
+    print(f"{len(TEXTS)} texts, {given.tokens} tokens of prompt, {given.threads} threads")
     for (position, who), seconds in best.items():
         ratio = seconds / best[position, "ours"]
         print(f"{position}: {who} {seconds:.3f} s per prompt, {ratio:.2f} of ours")
