@@ -209,10 +209,9 @@ impl AutoRule {
         let (asked, contest) = (tools.ledger.next_id(), self.contest(tools));
         let Leg { role, hands_over, .. } = self.legs[self.leg];
         let shape = self.survey.as_ref().and_then(Survey::shape);
-        if role == Role::RaceCars && shape.is_some_and(Shape::wants_scan) {
-            if let Some(cost) = contest.scan() {
-                return Some(Leg::handing_over(Role::Scan, asked + cost));
-            }
+        let wants_scan = role == Role::RaceCars && shape.is_some_and(Shape::wants_scan);
+        if let Some(cost) = contest.scan().filter(|_| wants_scan) {
+            return Some(Leg::handing_over(Role::Scan, asked + cost));
         }
         let until = match role {
             Role::Quadratic | Role::QuasiNewton if !self.is_looking(role) => {
