@@ -265,6 +265,22 @@ mod tests {
     }
 
     #[test]
+    fn the_widest_bounds_are_kept() {
+        const WIDEST: f64 = f64::MAX / 2.0;
+        let space = Space::cube(2, -WIDEST, WIDEST).unwrap();
+        let mut scan = ScanSearch::new(&space, &mut Random::new(1));
+        let mut point = vec![0.0; 2];
+        for at in [-WIDEST, -1.0, WIDEST] {
+            scan.order = vec![0, 1];
+            while let Some(position) = scan.next(&space, &[at; 2], 1.0, &mut point) {
+                space.check(&point).unwrap();
+                scan.tell(position, (point[0] * 1e-300).sin() + (point[1] * 1e-307).cos());
+                assert_eq!(scan.is_sound(&space, &Ledger::default()), Ok(true));
+            }
+        }
+    }
+
+    #[test]
     fn it_ends_at_bounds_on_plateaus_and_without_values() {
         assert_eq!(scanned(&[-5.0, 5.0], |x| x.iter().sum()).0, [-5.0; 2]);
         assert_eq!(scanned(&[1.0; 3], |_| 2.0).1, 3 * POSITIONS as u64);
