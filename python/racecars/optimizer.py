@@ -128,7 +128,7 @@ class Optimizer(_core.Optimizer):
         ...     candidate = optimizer.ask()
         ...     optimizer.tell(candidate, float((candidate.x**2).sum()))
         >>> [member["name"] for member in optimizer.portfolio["members"]]
-        ['survey', 'race-cars', 'polish', 'sep-cma-es']
+        ['survey', 'race-cars', 'polish', 'sep-cma-es', 'quadratic']
         >>> optimizer.portfolio["decisions"][0]["what"][:29]
         'coordinates do not interact ('
         """
