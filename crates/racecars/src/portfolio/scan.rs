@@ -4,7 +4,8 @@
 //! since it is most often the neighbouring valley that is better. Where the values have a minimum, parabolas narrow
 //! it down, fewer minima every time.
 //!
-//! While a line waits for outcomes, lines along the coordinates that are left begin.
+//! While a line waits for outcomes, lines along the coordinates that are left begin. A further point
+//! combines what the finished ones have found.
 
 use crate::error::Result;
 use crate::optimizers::ledger::Ledger;
@@ -13,6 +14,7 @@ use crate::optimizers::shell::{Evaluated, Proposal, Search, Tools};
 use crate::random::Random;
 use crate::space::{Interval, Space};
 use serde::{Deserialize, Serialize};
+use std::mem::take;
 
 /// The number of positions along a coordinate.
 const POSITIONS: usize = 40;
@@ -31,6 +33,9 @@ pub(crate) struct ScanSearch {
     order: Vec<usize>,
     /// The lines that are not finished, by ascending number.
     lines: Vec<Line>,
+    /// The better positions that finished lines found, and whether one is new.
+    found: Vec<(usize, f64)>,
+    has_new: bool,
     /// The number of lines so far.
     number: u64,
 }
@@ -55,6 +60,7 @@ struct Line {
 /// The data of a pending candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Position {
+    /// From 1 on; 0 for a point that combines several.
     line: u64,
     at: f64,
 }
@@ -66,7 +72,7 @@ impl ScanSearch {
     pub(super) fn new(space: &Space, random: &mut Random) -> Self {
         let mut order: Vec<usize> = (0..space.dimension()).collect();
         random.shuffle(&mut order);
-        ScanSearch { order, lines: Vec::new(), number: 0 }
+        ScanSearch { order, lines: Vec::new(), found: Vec::new(), has_new: false, number: 0 }
     }
 
     /// The greatest number of evaluations per coordinate.
@@ -82,6 +88,12 @@ impl ScanSearch {
         value: f64,
         point: &mut [f64],
     ) -> Option<Position> {
+        // With one candidate out at a time, the best point has them all.
+        if take(&mut self.has_new) && self.found.iter().any(|&(index, at)| best[index] != at) {
+            point.copy_from_slice(best);
+            self.found.iter().for_each(|&(index, at)| point[index] = at);
+            return Some(Position { line: 0, at: 0.0 });
+        }
         loop {
             for line in &mut self.lines {
                 if let Some(at) = line.next() {
@@ -102,7 +114,11 @@ impl ScanSearch {
             return;
         };
         if !self.lines[place].tell(position.at, value) {
-            self.lines.remove(place);
+            let line = self.lines.remove(place);
+            if let Some(at) = line.found() {
+                self.found.push((line.index, at));
+                self.has_new = true;
+            }
         }
     }
 }
@@ -150,6 +166,12 @@ impl Line {
         (self.asked, self.back) = (0, 0);
         self.times += 1;
         !self.wanted.is_empty()
+    }
+
+    /// The lowest position, if it is better than the base.
+    fn found(&self) -> Option<f64> {
+        let lowest = self.told.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+        (lowest.1 < self.value).then_some(lowest.0)
     }
 
     /// The vertices of the parabolas through the lowest minima and their neighbours, without the valley of the base.
@@ -226,6 +248,8 @@ impl Search for ScanSearch {
         };
         Ok(self.order.len() <= n
             && self.order.iter().all(|&index| index < n)
+            && self.found.len() <= n
+            && self.found.iter().all(|&(index, at)| index < n && space.axis(index).contains(at))
             && self.number < ID_HEADROOM
             && self.lines.len() <= n
             && self.lines.iter().all(is_line))
@@ -235,43 +259,56 @@ impl Search for ScanSearch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::VecDeque;
 
-    fn scanned(start: &[f64], objective: impl Fn(&[f64]) -> f64) -> (Vec<f64>, u64) {
+    /// The best point of a scan with this many candidates out at a time, and the number of evaluations.
+    fn scanned_by(out: usize, start: &[f64], objective: impl Fn(&[f64]) -> f64) -> (Vec<f64>, u64) {
         let space = Space::cube(start.len(), -5.0, 5.0).unwrap();
         let mut scan = ScanSearch::new(&space, &mut Random::new(1));
         let (mut best, mut value, mut used) = (start.to_vec(), objective(start), 0);
-        let mut point = vec![0.0; start.len()];
-        while let Some(position) = scan.next(&space, &best, value, &mut point) {
+        let (mut point, mut pending) = (vec![0.0; start.len()], VecDeque::new());
+        loop {
+            let next = scan.next(&space, &best, value, &mut point);
+            pending.extend(next.map(|position| (position, point.clone())));
+            if next.is_some() && pending.len() < out {
+                continue;
+            }
+            let Some((position, point)) = pending.pop_front() else { return (best, used) };
             space.check(&point).unwrap();
             used += 1;
             let new = objective(&point);
             scan.tell(position, new);
             assert_eq!(scan.is_sound(&space, &Ledger::default()), Ok(true));
             if new < value {
-                value = new;
-                best.copy_from_slice(&point);
+                (value, best) = (new, point);
             }
         }
-        (best, used)
+    }
+
+    fn scanned(start: &[f64], objective: impl Fn(&[f64]) -> f64) -> (Vec<f64>, u64) {
+        scanned_by(1, start, objective)
     }
 
     #[test]
     fn coordinates_in_the_wrong_valley_are_found() {
         let wave = |x: &f64| x * x - 10.0 * (2.0 * std::f64::consts::PI * x).cos();
         let start = [0.0, 0.995, -1.99, 2.985, 0.0];
-        let (best, used) = scanned(&start, |x| x.iter().map(|x| wave(&(x - 0.3))).sum());
-        assert!(best.iter().all(|x| (x - 0.3).abs() < 0.1), "{best:?}");
-        assert!(used <= 5 * ScanSearch::cost(), "{used}");
+        for out in [1, 2, 7, 300] {
+            let (best, used) =
+                scanned_by(out, &start, |x| x.iter().map(|x| wave(&(x - 0.3))).sum());
+            assert!(best.iter().all(|x| (x - 0.3).abs() < 0.1), "{out} {best:?}");
+            let found = if out == 1 { 0 } else { 5 };
+            assert!(used <= 5 * ScanSearch::cost() + found, "{out} {used}");
+        }
     }
 
     #[test]
     fn the_widest_bounds_are_kept() {
         const WIDEST: f64 = f64::MAX / 2.0;
         let space = Space::cube(2, -WIDEST, WIDEST).unwrap();
-        let mut scan = ScanSearch::new(&space, &mut Random::new(1));
         let mut point = vec![0.0; 2];
         for at in [-WIDEST, -1.0, WIDEST] {
-            scan.order = vec![0, 1];
+            let mut scan = ScanSearch::new(&space, &mut Random::new(1));
             while let Some(position) = scan.next(&space, &[at; 2], 1.0, &mut point) {
                 space.check(&point).unwrap();
                 scan.tell(position, (point[0] * 1e-300).sin() + (point[1] * 1e-307).cos());
