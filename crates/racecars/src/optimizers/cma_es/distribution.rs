@@ -2,7 +2,7 @@
 //! names of its figure 6.
 
 use super::covariance::{Covariance, Workspace};
-use super::parameters::Parameters;
+use super::parameters::{Parameters, expected_norm};
 use crate::linalg::cholesky::NotPositiveDefinite;
 use crate::linalg::product::squared;
 use crate::optimizers::saved::ID_HEADROOM;
@@ -96,16 +96,16 @@ impl Distribution {
     }
 
     /// Updates the distribution by one generation. `steps` are lambda candidates, best first. `scale` has the
-    /// factor of each coordinate's deviation in the draws; empty if all are 1.
+    /// factor of each coordinate's deviation in the draws; empty if all are 1. `is_mixed`: see `path_norm`.
     pub(super) fn update<'a>(
         &mut self,
         parameters: &Parameters,
         steps: impl Iterator<Item = Step<'a>> + Clone,
         scale: &[f64],
+        is_mixed: bool,
         buffers: &mut UpdateBuffers,
     ) -> Result<(), NotPositiveDefinite> {
-        let Parameters { mu, mu_eff, c_sigma, d_sigma, c_c, c_1, c_mu, expected_norm, .. } =
-            *parameters;
+        let Parameters { mu, mu_eff, c_sigma, d_sigma, c_c, c_1, c_mu, .. } = *parameters;
         let n = self.mean.len() as f64;
         let UpdateBuffers { work, mean_step, white } = buffers;
         let ranked = parameters.weights.iter().copied().zip(steps);
@@ -124,7 +124,11 @@ impl Distribution {
         for (path, white) in self.path_sigma.iter_mut().zip(&*white) {
             *path = (1.0 - c_sigma) * *path + gain * white;
         }
-        let norm = squared(&self.path_sigma).sqrt();
+        let (norm, expected_norm) = if is_mixed {
+            self.path_norm(scale)
+        } else {
+            (squared(&self.path_sigma).sqrt(), parameters.expected_norm)
+        };
 
         // Eq. (45). h_sigma stalls p_c while the step size is still far too small.
         let updates = (self.generation + 1).min(1 << 30) as i32;
@@ -167,6 +171,19 @@ impl Distribution {
             && self.mean.iter().chain(&self.path_c).all(|&x| is_bounded(x))
             && (0..self.mean.len()).all(|i| is_bounded(self.covariance.variance(i)));
         if is_sound { Ok(()) } else { Err(NotPositiveDefinite) }
+    }
+
+    /// The norm of p_sigma and its expectation in a space with real and discrete coordinates: over those whose
+    /// deviation is not scaled up, which include the reals. A coordinate with its least deviation makes random
+    /// steps whatever the step size is, so that its part of the path would only delay the others (compare
+    /// Hansen, "A CMA-ES for mixed-integer nonlinear optimization", 2011).
+    fn path_norm(&self, scale: &[f64]) -> (f64, f64) {
+        let (mut sum, mut count) = (0.0, 0);
+        for (path, _) in self.path_sigma.iter().zip(scale).filter(|(_, scale)| **scale == 1.0) {
+            sum += path * path;
+            count += 1;
+        }
+        (sum.sqrt(), expected_norm(count))
     }
 
     /// Whether the deviation and the path are below `tolerance` in every coordinate.
@@ -216,7 +233,7 @@ mod tests {
                 length: lengths[i],
                 is_drawn: true,
             });
-            distribution.update(&parameters, steps, &[], &mut buffers).unwrap();
+            distribution.update(&parameters, steps, &[], false, &mut buffers).unwrap();
             assert!(distribution.is_sound(n, separable));
         }
         distribution.generation
@@ -230,6 +247,16 @@ mod tests {
         assert!((100..260).contains(&taken), "{taken}");
         let taken = generations(sphere, 10, true, 1e-10);
         assert!((100..260).contains(&taken), "{taken}");
+    }
+
+    #[test]
+    fn coordinates_with_their_least_deviation_do_not_count_in_the_norm_of_the_path() {
+        let mut distribution = Distribution::new(vec![0.5; 3], 0.2, false);
+        distribution.path_sigma = vec![3.0, 7.0, 4.0];
+        let (norm, expected) = distribution.path_norm(&[1.0, 50.0, 1.0]);
+        assert_eq!((norm, expected), (5.0, expected_norm(2)));
+        let all = distribution.path_norm(&[1.0; 3]);
+        assert_eq!(all, (74f64.sqrt(), Parameters::new(3, 7, false).expected_norm));
     }
 
     #[test]

@@ -318,6 +318,7 @@ impl CmaEsSearch {
         };
         let (best, median) = (best.unwrap_or(rank_at(0)), rank_at(parameters.lambda / 2));
         let worst = rank_at(parameters.lambda - 1);
+        let is_mixed = !tools.space.is_continuous() && !tools.space.is_discrete();
         let stop = if best.is_failure() {
             values.push_failed()
         } else {
@@ -333,7 +334,7 @@ impl CmaEsSearch {
                 length: generation.column(column).length,
                 is_drawn: !generation.column(column).is_known(),
             });
-            match distribution.update(parameters, steps, scale, buffers) {
+            match distribution.update(parameters, steps, scale, is_mixed, buffers) {
                 Err(NotPositiveDefinite) => Some(Stop::ConditionCov),
                 Ok(()) => {
                     distribution.limit_deviation(MAX_DEVIATION.max(schedule.sigma));
@@ -350,7 +351,7 @@ impl CmaEsSearch {
                         "a distribution is finite and positive definite"
                     );
                     values.push(best, median, worst, shortest);
-                    values.stop(distribution, parameters, schedule.sigma, *record)
+                    values.stop(distribution, parameters, schedule.sigma, *record, is_mixed)
                 }
             }
         };

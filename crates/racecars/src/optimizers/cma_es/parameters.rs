@@ -94,10 +94,16 @@ impl Parameters {
             c_c,
             c_1,
             c_mu,
-            expected_norm: n.sqrt() * (1.0 - 1.0 / (4.0 * n) + 1.0 / (21.0 * n * n)),
+            expected_norm: expected_norm(dimension),
             gap: (gap as u64).max(1),
         }
     }
+}
+
+/// E ||N(0, I)|| in this dimension, approximately.
+pub(super) fn expected_norm(dimension: usize) -> f64 {
+    let n = dimension as f64;
+    n.sqrt() * (1.0 - 1.0 / (4.0 * n) + 1.0 / (21.0 * n * n))
 }
 
 fn total(weights: &[f64]) -> f64 {

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Stop {
     /// The values of the last generation, and the best values of the last 10 + 30 n / lambda
-    /// generations, are equal up to rounding.
+    /// generations, are equal up to rounding. With real and discrete coordinates, only the best values.
     TolFun,
     /// The deviation is below 10^-12 of the initial one in every coordinate.
     TolX,
@@ -99,13 +99,14 @@ impl ValueHistory {
     }
 
     /// The criterion that ends the run, if any. `sigma` is its initial step size, `record` the best value of
-    /// earlier runs.
+    /// earlier runs, and `is_mixed` whether there are real and discrete coordinates.
     pub(super) fn stop(
         &self,
         distribution: &Distribution,
         parameters: &Parameters,
         sigma: f64,
         record: Option<f64>,
+        is_mixed: bool,
     ) -> Option<Stop> {
         let n = distribution.mean.len();
         let (flat, stagnant) = ValueHistory::lengths(parameters, n);
@@ -119,7 +120,7 @@ impl ValueHistory {
         if distribution.is_narrow(1e-12 * sigma) {
             return Some(Stop::TolX);
         }
-        if self.is_flat(flat) {
+        if self.is_flat(flat, is_mixed) {
             return Some(Stop::TolFun);
         }
         if record.is_some_and(|record| self.is_inferior(record, flat)) {
@@ -163,17 +164,22 @@ impl ValueHistory {
 
     /// TolFun is 10^-12 in the tutorial. Here it is the maximum of 10^-14 times the value, which is near
     /// rounding, and, for optima of value 0, 10^-20 times the spread of the run's values.
-    fn is_flat(&self, length: usize) -> bool {
-        let (Some(worst), Some(last)) = (self.worst, self.values.back()) else {
+    ///
+    /// In a mixed space the worst value does not count: discrete coordinates keep moving when the reals have
+    /// converged, so that some candidates of most generations are far worse. The tolerance is 10^-12 times the
+    /// value there, as another run is more likely to help than more digits: such runs often converge to discrete
+    /// values that are not optimal.
+    fn is_flat(&self, length: usize, is_mixed: bool) -> bool {
+        let Some(last) = self.values.back().filter(|_| self.values.len() >= length) else {
             return false;
         };
-        if self.values.len() < length {
-            return false;
-        }
+        let (worst, tolerance) =
+            if is_mixed { (Some(last.best), 1e-12) } else { (self.worst, 1e-14) };
+        let Some(worst) = worst else { return false };
         let recent = || self.values.iter().rev().take(length).map(|values| values.best);
         let least = recent().fold(last.best, f64::min);
         let greatest = recent().fold(worst, f64::max);
-        greatest - least <= (1e-14 * least.abs()).max(1e-20 * self.spread)
+        greatest - least <= (tolerance * least.abs()).max(1e-20 * self.spread)
     }
 
     /// Compares the medians of the latest and the earliest 30% of a window: the last 20% of the run, but
@@ -236,7 +242,7 @@ mod tests {
     }
 
     fn stop(history: &ValueHistory, distribution: &Distribution) -> Option<Stop> {
-        history.stop(distribution, &parameters(), 0.2, None)
+        history.stop(distribution, &parameters(), 0.2, None, false)
     }
 
     #[test]
@@ -252,7 +258,8 @@ mod tests {
         assert_eq!(stop(&history, &distribution(1e5)), Some(Stop::TolXUp));
         let history = ValueHistory::default();
         let narrow = distribution(1e-16);
-        assert_eq!(history.stop(&narrow, &parameters(), 1e-6, None), Some(Stop::NoEffectCoord));
+        let stop = history.stop(&narrow, &parameters(), 1e-6, None, false);
+        assert_eq!(stop, Some(Stop::NoEffectCoord));
     }
 
     #[test]
@@ -269,9 +276,19 @@ mod tests {
     }
 
     #[test]
+    fn in_mixed_spaces_equal_best_values_end_a_run() {
+        // The medians are larger by 1 and the worst values by 2.
+        let history = history((0..20).map(|_| 3.0));
+        let stop = |is_mixed| {
+            history.stop(&distribution(0.2), &Parameters::new(2, 20, false), 0.2, None, is_mixed)
+        };
+        assert_eq!((stop(false), stop(true)), (None, Some(Stop::TolFun)));
+    }
+
+    #[test]
     fn a_run_that_converges_to_a_worse_value_than_earlier_ones_ends() {
         let converging = history((0..100).map(|i| 7.0 + 0.5f64.powi(i)));
-        let stop = |record| converging.stop(&distribution(0.2), &parameters(), 0.2, record);
+        let stop = |record| converging.stop(&distribution(0.2), &parameters(), 0.2, record, false);
         assert_eq!(stop(None), None);
         // The medians are larger by 1.
         assert_eq!(stop(Some(-4.0)), Some(Stop::Inferior));
