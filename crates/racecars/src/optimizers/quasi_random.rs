@@ -88,7 +88,8 @@ impl HaltonSequence {
         HaltonSequence(bases.map(|base| HaltonCoordinate::new(base, &mut random)).collect())
     }
 
-    /// Writes the point at this index. The further coordinates are drawn.
+    /// Writes the point at this index. The further coordinates are drawn, and so are orders and selections: most
+    /// points of the sequence would be mended into one of the largest size.
     pub(super) fn write(&self, index: u64, space: &Space, random: &mut Random, point: &mut [f64]) {
         for (i, x) in point.iter_mut().enumerate() {
             let axis = space.axis(i);
@@ -97,6 +98,7 @@ impl HaltonSequence {
                 None => axis.draw(random),
             };
         }
+        space.draw_orders_and_selections(random, point);
     }
 }
 
@@ -211,6 +213,18 @@ mod tests {
             points(&space, 100, 1).iter().map(|p| space.key(p.point())).collect();
         keys.sort_unstable();
         assert_eq!(keys, (0..60).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn selections_have_all_sizes() {
+        let items = ["a", "b", "c", "d", "e", "f", "g", "h"];
+        let space = Space::builder().subset("s", 0..=2, items).build().unwrap();
+        let mut sizes = [0; 3];
+        for seed in 0..100 {
+            let first = &points(&space, 1, seed)[0];
+            sizes[first.point().iter().sum::<f64>() as usize] += 1;
+        }
+        assert!(sizes.iter().all(|count| *count > 15), "{sizes:?}");
     }
 
     #[test]

@@ -462,8 +462,19 @@ impl Space {
 
     /// Whether the coordinates of an array are an order or a selection.
     pub(crate) fn has_orders_or_selections(&self) -> bool {
-        let is_one = |entry: &Entry| !matches!(entry.structure, None | Some(Structure::Simplex));
-        self.entries().iter().any(is_one)
+        self.orders_and_selections().next().is_some()
+    }
+
+    fn orders_and_selections(&self) -> impl Iterator<Item = &Entry> {
+        let is_one = |entry: &&Entry| !matches!(entry.structure, None | Some(Structure::Simplex));
+        self.entries().iter().filter(is_one)
+    }
+
+    /// Draws the coordinates that are an order or a selection: all sizes of a selection are equally likely.
+    pub(crate) fn draw_orders_and_selections(&self, random: &mut Random, point: &mut [f64]) {
+        for entry in self.orders_and_selections() {
+            rules::draw(entry, &mut point[entry.range()], random);
+        }
     }
 
     /// The constraints that all points satisfy, but for [functions](Space::functions).
@@ -564,7 +575,7 @@ impl Space {
         }
     }
 
-    /// Changes a point of the box so that it satisfies the conditions: see [`Rules::activate`].
+    /// Changes a point of the box so that it satisfies structures and conditions: see [`Rules::activate`].
     pub(crate) fn activate(&self, point: &mut [f64], anchor: &[f64], random: &mut Random) {
         if let Some(rules) = &self.inner.rules {
             rules.activate(self.entries(), point, anchor, random);

@@ -6,7 +6,7 @@
 //! of its own, as near to one of the others as to another.
 
 use crate::random::Random;
-use crate::space::{Axis, Space};
+use crate::space::{Axis, Entry, Space};
 
 /// The category of an inactive coordinate.
 const INACTIVE: f64 = -1.0;
@@ -18,8 +18,8 @@ pub(super) struct Features {
     coordinates: Vec<usize>,
     axes: Vec<Axis>,
     numeric: usize,
-    /// The space, if it has conditions, and the entry of each feature.
-    conditional: Option<(Space, Vec<usize>)>,
+    /// The space, if it has conditions or arrays that belong together, and the entry of each feature.
+    bound: Option<(Space, Vec<usize>)>,
 }
 
 impl Features {
@@ -30,13 +30,14 @@ impl Features {
         let numeric = coordinates.len();
         coordinates.extend(categories);
         let axes = coordinates.iter().map(|&i| space.axis(i)).collect();
-        let conditional = space.has_conditions().then(|| {
+        let is_bound = |entry: &Entry| entry.condition().is_some() || entry.structure().is_some();
+        let bound = space.entries().iter().any(is_bound).then(|| {
             let entries = space.entries().iter().enumerate();
             let of_coordinates: Vec<usize> =
                 entries.flat_map(|(at, entry)| entry.range().map(move |_| at)).collect();
             (space.clone(), coordinates.iter().map(|&i| of_coordinates[i]).collect())
         });
-        Features { coordinates, axes, numeric, conditional }
+        Features { coordinates, axes, numeric, bound }
     }
 
     /// The number of features.
@@ -58,7 +59,7 @@ impl Features {
         for ((feature, &i), &axis) in features.iter_mut().zip(&self.coordinates).zip(&self.axes) {
             *feature = position(axis, point[i]);
         }
-        let Some((space, entries)) = &self.conditional else { return };
+        let Some((space, entries)) = &self.bound else { return };
         let active = space.active(point);
         for (j, &entry) in entries.iter().enumerate() {
             if !active[entry] {
@@ -70,17 +71,17 @@ impl Features {
     /// Whether each feature is that of an active coordinate, by the features of a point of the space; empty
     /// if all are.
     pub(super) fn active(&self, features: &[f64]) -> Vec<bool> {
-        let Some((space, entries)) = &self.conditional else { return Vec::new() };
+        let Some((space, entries)) = &self.bound else { return Vec::new() };
         let mut point = vec![0.0; self.len()];
         self.decode(features, &mut point);
         let active = space.active(&point);
         entries.iter().map(|&entry| active[entry]).collect()
     }
 
-    /// Makes the features those of a point that satisfies the conditions of the space: see [`Space::activate`].
-    /// `anchor` are the features that they were made from.
+    /// Makes the features those of a point that satisfies the structures and conditions of the space: see
+    /// [`Space::activate`]. `anchor` are the features that they were made from.
     pub(super) fn activate(&self, features: &mut [f64], anchor: &[f64], random: &mut Random) {
-        let Some((space, _)) = &self.conditional else { return };
+        let Some((space, _)) = &self.bound else { return };
         let (mut point, mut other) = (vec![0.0; self.len()], vec![0.0; self.len()]);
         self.decode(features, &mut point);
         self.decode(anchor, &mut other);
@@ -94,7 +95,7 @@ impl Features {
             point[i] = match axis {
                 Axis::Unordered { last } => feature.clamp(0.0, last),
                 // The default of an inactive coordinate, to the bit.
-                axis if feature == 0.5 && self.conditional.is_some() => axis.middle(),
+                axis if feature == 0.5 && self.bound.is_some() => axis.middle(),
                 axis => axis.at(feature),
             };
         }
@@ -205,6 +206,27 @@ mod tests {
             drawn.push(encoded[1]);
         }
         assert!(drawn.iter().any(|x| *x != drawn[0]), "{drawn:?}");
+    }
+
+    #[test]
+    fn features_of_orders_and_selections_are_mended() {
+        let space = Space::builder().real("x", 0.0, 1.0).permutation("o", 3);
+        let space = space.subset("s", 1..=2, ["p", "q", "r", "s"]).build().unwrap();
+        let features = Features::new(&space);
+        let (mut random, mut point) = (Random::new(1), vec![0.0; space.dimension()]);
+        let (mut anchor, mut encoded) = (point.clone(), point.clone());
+        for _ in 0..50 {
+            space.draw(&mut random, &mut point);
+            features.encode(&point, &mut anchor);
+            for changed in 1..point.len() {
+                encoded.copy_from_slice(&anchor);
+                encoded[changed] = if encoded[changed] == 0.0 { 1.0 } else { 0.0 };
+                features.activate(&mut encoded, &anchor, &mut random);
+                features.decode(&encoded, &mut point);
+                assert!(space.admits(&point), "{point:?}");
+                assert_eq!(encoded[0], anchor[0]);
+            }
+        }
     }
 
     #[test]

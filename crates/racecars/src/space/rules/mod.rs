@@ -201,13 +201,6 @@ impl Rules {
         anchor: Option<&[f64]>,
         random: &mut Random,
     ) {
-        for &i in &self.structured {
-            if let Some(structure) = &entries[i].structure
-                && !structure.admits(&point[entries[i].range()])
-            {
-                structure.mend(&mut point[entries[i].range()], random);
-            }
-        }
         let anchor = anchor.unwrap_or_else(|| self.example(random));
         self.activate(entries, point, anchor, random);
         if !self.is_satisfied(entries, point) {
@@ -220,8 +213,9 @@ impl Rules {
         );
     }
 
-    /// Sets inactive coordinates to their default, and draws those that are active here but not in the anchor, and
-    /// have their default only for that reason. Satisfies conditions, and no constraints.
+    /// Mends arrays that belong together, sets inactive coordinates to their default, and draws those that are active
+    /// here but not in the anchor, and have their default only for that reason. Satisfies structures and conditions,
+    /// and no constraints.
     pub(super) fn activate(
         &self,
         entries: &[Entry],
@@ -229,6 +223,13 @@ impl Rules {
         anchor: &[f64],
         random: &mut Random,
     ) {
+        for &i in &self.structured {
+            if let Some(structure) = &entries[i].structure
+                && !structure.admits(&point[entries[i].range()])
+            {
+                structure.mend(&mut point[entries[i].range()], random);
+            }
+        }
         let before = self.active(entries, anchor);
         for &entry in &self.conditional {
             let active = self.set_inactive(entries, point);
@@ -462,7 +463,7 @@ fn entry_at(entries: &[Entry], index: usize) -> usize {
     entries.partition_point(|entry| entry.range().end <= index)
 }
 
-fn draw(entry: &Entry, codes: &mut [f64], random: &mut Random) {
+pub(super) fn draw(entry: &Entry, codes: &mut [f64], random: &mut Random) {
     match &entry.structure {
         Some(structure) => structure.draw(codes, random),
         None => entry.axis.fill(random, codes),
