@@ -177,6 +177,22 @@ impl<M> Tools<'_, M> {
     ) -> Option<u64> {
         self.try_unseen(tries, point, write).or_else(|| self.draw(point))
     }
+
+    /// Proposes the point that `write` writes, given the best point and its value; `None` if it has nothing to propose,
+    /// or there is no best point.
+    pub(crate) fn beside_best(
+        &mut self,
+        write: impl FnOnce(&[f64], f64, &mut Random, &mut [f64]) -> Option<M>,
+    ) -> Option<Proposal<M>> {
+        let (best, value) = (self.best.sample()?, self.best.value()?);
+        let mut point = self.buffer();
+        let Some(mark) = write(&best.point, value, self.random, &mut point) else {
+            self.keep(point);
+            return None;
+        };
+        let key = self.space.key(&point);
+        Some(Proposal { point, key, mark })
+    }
 }
 
 /// Buffers of told points, for reuse.

@@ -194,15 +194,8 @@ impl Search for PolishSearch {
     type Mark = Probe;
 
     fn propose(&mut self, tools: &mut Tools<'_, Probe>) -> Option<Proposal<Probe>> {
-        let (best, value) = (tools.best.sample()?, tools.best.value()?);
-        let mut point = tools.buffer();
         let space = tools.space;
-        let Some(mark) = self.next(space, &best.point, value, tools.random, &mut point) else {
-            tools.keep(point);
-            return None;
-        };
-        let key = space.key(&point);
-        Some(Proposal { point, key, mark })
+        tools.beside_best(|best, value, random, point| self.next(space, best, value, random, point))
     }
 
     fn learn(

@@ -208,15 +208,8 @@ impl Search for ScanSearch {
     type Mark = Position;
 
     fn propose(&mut self, tools: &mut Tools<'_, Position>) -> Option<Proposal<Position>> {
-        let (best, value) = (tools.best.sample()?, tools.best.value()?);
-        let mut point = tools.buffer();
         let space = tools.space;
-        let Some(mark) = self.next(space, &best.point, value, &mut point) else {
-            tools.keep(point);
-            return None;
-        };
-        let key = space.key(&point);
-        Some(Proposal { point, key, mark })
+        tools.beside_best(|best, value, _, point| self.next(space, best, value, point))
     }
 
     fn learn(
