@@ -21,7 +21,7 @@ import tomllib
 from server import judge
 
 HERE = Path(__file__).parent
-ALGORITHMS = ["gp", "auto", "race-cars", "random"]
+ALGORITHMS = ["default", "race-cars", "random"]
 FINALISTS = 5
 
 
@@ -36,7 +36,8 @@ def ours(racecars: str, algorithm: str, calls: int, seed: int) -> tuple[float, i
         text = text.replace(f'"{table}.tsv"', json.dumps(str(HERE / f"{table}.tsv")))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "task.toml"
-        file.write_text(f'{text}\n[search]\nalgorithm = "{algorithm}"\nseed = {seed}\n')
+        named = "" if algorithm == "default" else f'algorithm = "{algorithm}"\n'
+        file.write_text(f"{text}\n[search]\n{named}seed = {seed}\n")
         command = [racecars, "prompt", str(file), "--json", "--study", f"{folder}/study"]
         command += ["--calls", str(calls)]
         done = subprocess.run(

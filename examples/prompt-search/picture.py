@@ -12,7 +12,7 @@ results = {
     for path in sorted(Path("studies").glob("*/result.json"))
 }
 asked, calls, prompts = {}, 0, []
-for line in Path("studies/gp-1/journal.jsonl").read_text().splitlines():
+for line in Path("studies/default-1/journal.jsonl").read_text().splitlines():
     entry = json.loads(line)
     if "ask" in entry:
         asked[entry["ask"]["trial"]] = entry["ask"]["params"]
@@ -38,12 +38,18 @@ for choice, instruction in enumerate(instructions):
             alpha=0.8,
         )
 left.set(xlabel="calls", ylabel="right answers, %", title="prompts of one search", ylim=(-5, 105))
-left.legend(title="large: all texts; small: dropped early", fontsize=7, title_fontsize=7)
-for place, algorithm in enumerate(("gp", "random")):
+left.legend(
+    title="large: all texts; small: dropped early",
+    fontsize=7,
+    title_fontsize=7,
+    loc="lower right",
+    bbox_to_anchor=(1, 0.08),  # above the prompts without a right answer
+)
+for place, algorithm in enumerate(("default", "random")):
     found = [result for name, result in results.items() if name.startswith(algorithm)]
     values = [100 * result["best"]["test"]["value"] for result in found]
     right.plot([place] * len(values), values, "o", color=f"C{place}", alpha=0.6)
-first = 100 * results["gp-1"]["start"]["test"]["value"]
+first = 100 * results["default-1"]["start"]["test"]["value"]
 right.axhline(first, color="0.5", linestyle="--", linewidth=1)
 right.text(-0.45, first + 2, "the first prompt", fontsize=8, color="0.4")
 right.set(xlim=(-0.5, 1.5), ylim=(-5, 105), title="200 test texts", ylabel="right answers, %")

@@ -36,6 +36,8 @@ import optuna
 import xllamacpp
 
 POOL, MOST_EXAMPLES, FINALISTS = 8, 2, 3
+# Added to the probability of each label word; as in crates/racecars-prompt/src/metric.rs.
+LEAST_PROBABILITY = 0.01
 
 
 @dataclass(frozen=True)
@@ -230,7 +232,8 @@ def fill(template: str, values: dict[str, str]) -> str:
 
 def score(task: Task, choice: Choice, row: Row, tokens: dict[str, float]) -> tuple[float, float]:
     words = task.words[choice.words]
-    found = {label: 1e-6 for label in words}
+    found = {label: LEAST_PROBABILITY for label in words}
+    has_word = False
     for token, logprob in tokens.items():
         text = token.strip()
         of = [
@@ -240,9 +243,12 @@ def score(task: Task, choice: Choice, row: Row, tokens: dict[str, float]) -> tup
         ]
         if len(of) == 1:
             found[of[0]] += exp(logprob)
+            has_word = True
     right = found[row["label"]]
     others = [p for label, p in found.items() if label != row["label"]]
-    return log(right / sum(found.values())), float(right > max(others))
+    # An answer without a label word is as bad as one that is sure of a wrong one.
+    value = right / sum(found.values()) if has_word else LEAST_PROBABILITY
+    return log(value), float(right > max(others))
 
 
 def mean(values: list[float]) -> float:

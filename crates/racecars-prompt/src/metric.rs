@@ -14,8 +14,9 @@ use std::time::Duration;
 
 /// How long a program may take to score an answer.
 const PROGRAM_TIME: Duration = Duration::from_secs(60);
-/// Added to the probability of each label word, so that one that is not among the most probable tokens has a logarithm.
-const LEAST_PROBABILITY: f64 = 1e-6;
+/// Added to the probability of each label word: one that is not among the most probable tokens has a logarithm, and a
+/// few texts that the model is sure to get wrong do not outweigh all others.
+const LEAST_PROBABILITY: f64 = 0.01;
 
 /// The score of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -171,16 +172,19 @@ fn field(text: &str, path: &[String]) -> Option<String> {
     }
 }
 
-/// A token stands for the label word that it is, or that begins with it, if that is one only.
+/// A token stands for the label word that it is, or that begins with it, if that is one only. An answer without any
+/// label word is as bad as one that is sure of a wrong one: a prompt that never gets an answer must not pass for
+/// an undecided one.
 fn label_words(question: Question<'_>, answer: &Answer, objective: Objective) -> Result<Score> {
     let words = question.words;
-    let mut probabilities = vec![LEAST_PROBABILITY; words.len()];
+    let (mut probabilities, mut has_word) = (vec![LEAST_PROBABILITY; words.len()], false);
     for (token, log_probability) in &answer.first_tokens {
         let token = token.trim();
         let is_of = |word: &str| word == token || (token.len() > 1 && word.starts_with(token));
         let mut of = words.values().enumerate().filter(|(_, word)| is_of(word.trim()));
         if let (Some((i, _)), None) = (of.next(), of.next()) {
             probabilities[i] += log_probability.exp();
+            has_word = true;
         }
     }
     let Some(right) = words.keys().position(|label| label == question.label) else {
@@ -192,7 +196,8 @@ fn label_words(question: Question<'_>, answer: &Answer, objective: Objective) ->
     let is_right = others.fold(f64::NEG_INFINITY, f64::max) < probabilities[right];
     let accuracy = f64::from(u8::from(is_right));
     let value = match objective {
-        Objective::LogProbability => (probabilities[right] / total).ln(),
+        Objective::LogProbability if has_word => (probabilities[right] / total).ln(),
+        Objective::LogProbability => LEAST_PROBABILITY.ln(),
         Objective::Accuracy => accuracy,
     };
     Ok(Score { value, accuracy })
@@ -275,10 +280,12 @@ mod tests {
         let settings = "kind = 'label-words'";
         let tokens = [(" great", 0.3), (" terr", 0.1), ("the", 0.4), ("t", 0.1)];
         let found = score(settings, &answer("", &tokens)).unwrap();
-        assert!((found.value - (0.3f64 / 0.4).ln()).abs() < 1e-4, "{found:?}");
+        assert!((found.value - (0.31f64 / 0.42).ln()).abs() < 1e-9, "{found:?}");
         assert_eq!(found.accuracy, 1.0);
         let none = score(settings, &answer("", &[("a", 1.0)])).unwrap();
-        assert_eq!((none.value, none.accuracy), (0.5f64.ln(), 0.0));
+        assert_eq!((none.value, none.accuracy), (LEAST_PROBABILITY.ln(), 0.0));
+        let wrong = score(settings, &answer("", &[("terrible", 1.0)])).unwrap();
+        assert!((wrong.value - none.value).abs() < 0.02, "{wrong:?}");
     }
 
     #[cfg(unix)]

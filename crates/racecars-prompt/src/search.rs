@@ -33,6 +33,9 @@ const FIRST_FAILURES: u64 = 3;
 /// Up to this many prompts and coordinates the default algorithm is the Gaussian process.
 const GP_CANDIDATES: u64 = 300;
 const GP_COORDINATES: usize = 1000;
+/// It begins with this many prompts all over the space: bad ones are dropped after a few texts, and how an example
+/// works with an instruction says little of others.
+const GP_DESIGN: usize = 12;
 
 /// The progress of a search.
 #[derive(Debug, Clone, Copy)]
@@ -85,7 +88,7 @@ struct Search<'a> {
     progress: &'a mut dyn FnMut(&Progress),
 }
 
-/// The number of prompts that the algorithm plans with: each is expected to take half of the texts.
+/// The number of prompts that the algorithm plans with: each is expected to take a third of the texts.
 fn planned_candidates(task: &Task) -> Result<u64> {
     let search_calls = task.settings.limits.calls.saturating_sub(task.final_calls());
     let texts = task.train.len() as u64;
@@ -101,7 +104,7 @@ fn planned_candidates(task: &Task) -> Result<u64> {
             2 * texts
         )));
     }
-    Ok(task.settings.search.candidates.unwrap_or((2 * search_calls / texts).max(20)))
+    Ok(task.settings.search.candidates.unwrap_or((3 * search_calls / texts).max(20)))
 }
 
 /// Searches prompts, or resumes the study in `folder`, and writes the best one there. `on_retry` is told why
@@ -218,7 +221,7 @@ fn study_settings(task: &Task, planned: u64) -> Result<StudySettings> {
         Some(algorithm) => algorithm.clone(),
         // `auto` searches subsets and orders around its first point, which suits more evaluations than these.
         None if planned <= GP_CANDIDATES && task.space.dimension() <= GP_COORDINATES => {
-            "gp".parse::<Algorithm>()?
+            format!("gp(design={GP_DESIGN})").parse::<Algorithm>()?
         }
         None => Algorithm::default(),
     };

@@ -247,7 +247,7 @@ pub struct MetricSettings {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SearchSettings {
-    /// The algorithm; if not given, `gp`, and `auto` for more than 300 prompts or 1000 coordinates.
+    /// The algorithm; if not given, `gp(design=12)`, and `auto` for more than 300 prompts or 1000 coordinates.
     #[serde(deserialize_with = "algorithm")]
     pub algorithm: Option<Algorithm>,
     /// The seed.
@@ -268,8 +268,8 @@ impl Default for SearchSettings {
             algorithm: None,
             seed: 0,
             candidates: None,
-            batch: 8,
-            drop_level: 0.1,
+            batch: 4,
+            drop_level: 0.3,
             finalists: 5,
         }
     }
@@ -452,7 +452,7 @@ mod tests {
     fn the_smallest_file_has_defaults() {
         let settings = Settings::parse(SMALL).unwrap();
         assert_eq!(settings.endpoint.api, Api::Chat);
-        assert_eq!((settings.search.batch, settings.data.label.as_str()), (8, "label"));
+        assert_eq!((settings.search.batch, settings.data.label.as_str()), (4, "label"));
     }
 
     #[test]
