@@ -69,18 +69,26 @@ const QUANTITIES: [(&str, Quantity); 4] = [
     ("Development loss", Quantity::OfLook(|look| look.dev.loss)),
     ("Development accuracy", Quantity::OfLook(|look| look.dev.accuracy)),
 ];
+/// The greatest number of algorithms whose curves have bands.
+const MAX_BANDS: usize = 3;
 /// The approximate maximum number of points of a curve.
 const MAX_CURVE_POINTS: usize = 200;
 
 impl TuneComparison {
-    /// The four charts: means over seeds, with bands of one standard deviation.
+    /// The four charts: means over seeds, with bands of one standard deviation if there are few algorithms.
     pub fn figure(&self) -> Svg {
         let charts: Vec<Svg> = QUANTITIES.map(|(title, of)| self.chart(title, of).draw()).into();
         let of = match &self.seeds[..] {
             [seed] => format!("seed {seed}"),
-            _ => "mean and deviation over seeds".to_string(),
+            _ if self.has_bands() => "mean and deviation over seeds".to_string(),
+            seeds => format!("mean over {} seeds", seeds.len()),
         };
         grid(&format!("{}: {of}", self.task), &charts, 2)
+    }
+
+    /// Many bands hide each other.
+    fn has_bands(&self) -> bool {
+        self.entries.len() <= MAX_BANDS
     }
 
     fn chart(&self, title: &str, of: Quantity) -> Chart {
@@ -126,7 +134,8 @@ impl TuneComparison {
             .filter_map(|calls| {
                 let values: Vec<f64> = entry.tuned.iter().map(|t| at(t, calls)).collect();
                 let SummaryStatistics { mean, std, .. } = SummaryStatistics::of(&values)?;
-                let (low, high) = (mean - std, mean + std);
+                let width = if self.has_bands() { std } else { 0.0 };
+                let (low, high) = (mean - width, mean + width);
                 Some(CurvePoint { x: calls as f64, middle: mean, low, high })
             })
             .collect();
@@ -229,6 +238,13 @@ impl TuneComparison {
         if is_after {
             lines[0].push("calibrated afterwards".to_string());
         }
+        if tested.is_some() && self.settings.calibrate {
+            let gains = self.entries.iter().map(|entry| gain(&entry.tested, calibrated));
+            let heading = "gain over untuned, calibrated (standard error)".to_string();
+            let baselines = [const { String::new() }; 3];
+            let cells = [heading].into_iter().chain(baselines).chain(gains);
+            lines.iter_mut().zip(cells).for_each(|(line, cell)| line.push(cell));
+        }
         lines
     }
 
@@ -312,6 +328,20 @@ fn plain(values: &[f64]) -> String {
         None => "none".to_string(),
         Some(SummaryStatistics { mean, .. }) if values.len() == 1 => format!("{mean:.3}"),
         Some(SummaryStatistics { mean, std, .. }) => format!("{mean:.3} ± {std:.3}"),
+    }
+}
+
+/// The mean difference of the accuracies of each seed, in points, with its standard error.
+fn gain(tested: &[Score], baseline: &[Score]) -> String {
+    let pairs = tested.iter().zip(baseline);
+    let gains: Vec<f64> = pairs.map(|(ours, other)| ours.accuracy - other.accuracy).collect();
+    match SummaryStatistics::of(&gains) {
+        None => String::new(),
+        Some(SummaryStatistics { mean, .. }) if gains.len() == 1 => format!("{:+.1}", 100.0 * mean),
+        Some(SummaryStatistics { mean, std, .. }) => {
+            let error = std / (gains.len() as f64).sqrt();
+            format!("{:+.1} ({:.1})", 100.0 * mean, 100.0 * error)
+        }
     }
 }
 
@@ -466,6 +496,11 @@ mod tests {
              embedding of <code>&quot;\\n&lt;p0&gt;&quot;</code>, cross-entropy, 40 calls, seeds 0, 1.",
         ] {
             assert!(section.contains(part), "{part} is not in {section}");
+        }
+        comparison.settings.calibrate = true;
+        let table = comparison.table();
+        for part in ["| gain over untuned, calibrated (standard error) |", "% | -10.0 (5.0) |\n"] {
+            assert!(table.contains(part), "{part} is not in {table}");
         }
     }
 }
