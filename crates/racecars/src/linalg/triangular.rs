@@ -4,7 +4,7 @@ use super::product::{OuterProducts, PANEL, TILE, add_scaled, dot, inner_products
 use serde::{Deserialize, Serialize};
 
 /// A lower triangular matrix, or the lower half of a symmetric one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Lower {
     order: usize,
     /// Row i begins at i (i + 1) / 2 and has i + 1 entries.

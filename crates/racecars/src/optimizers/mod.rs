@@ -40,6 +40,7 @@ pub(crate) mod saved;
 pub(crate) mod settings;
 pub(crate) mod shell;
 pub mod sqp;
+mod trust_region;
 mod unit_box;
 pub mod zo_adam;
 

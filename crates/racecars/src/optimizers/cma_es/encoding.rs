@@ -48,14 +48,22 @@ pub(super) fn encode(space: &Space, point: &[f64], mean: &[f64], v: &mut [f64]) 
                 Axis::Continuous { low, high } => {
                     // The logarithms of a narrow range may round to a single number.
                     let share = if high > low { (x - low) / (high - low) } else { 0.5 };
-                    let inside = unbend(share);
-                    let mirror = if mean < 0.5 { -MARGIN } else { 1.0 + MARGIN };
-                    let image = 2.0 * mirror - inside;
-                    if (image - mean).abs() < (inside - mean).abs() { image } else { inside }
+                    mirrored(unbend(share), mean)
                 }
                 _ => middle(axis, x),
             };
         }
+    }
+}
+
+/// The mirror image, on the side of the mean, of a coordinate in the box; and the other way round.
+pub(super) fn mirrored(v: f64, mean: f64) -> f64 {
+    if mean < -MARGIN {
+        -2.0 * MARGIN - v
+    } else if mean > 1.0 + MARGIN {
+        2.0 * (1.0 + MARGIN) - v
+    } else {
+        v
     }
 }
 
@@ -162,7 +170,7 @@ pub(super) fn center(
 
 /// Maps an unbounded coordinate into [0, 1].
 #[inline]
-fn bend(v: f64) -> f64 {
+pub(super) fn bend(v: f64) -> f64 {
     if (MARGIN..=1.0 - MARGIN).contains(&v) {
         return v;
     }
@@ -180,7 +188,7 @@ fn bend(v: f64) -> f64 {
 
 /// The inverse of [`bend`], within [-MARGIN, 1 + MARGIN].
 #[inline]
-fn unbend(x: f64) -> f64 {
+pub(super) fn unbend(x: f64) -> f64 {
     if x < MARGIN {
         2.0 * (MARGIN * x.max(0.0)).sqrt() - MARGIN
     } else if x > 1.0 - MARGIN {

@@ -176,8 +176,9 @@ impl CmaEsSearch {
         distribution.covariance.sample(random, steps, work, add_column);
         if is_first && let Some(surrogate) = surrogate {
             if let Some(minimum) = surrogate.minimum.take() {
-                for ((y, x), mean) in step.iter_mut().zip(minimum).zip(&distribution.mean) {
-                    *y = (x - mean) / distribution.sigma;
+                for ((y, x), &mean) in step.iter_mut().zip(minimum).zip(&distribution.mean) {
+                    let v = encoding::mirrored(encoding::unbend(x), mean);
+                    *y = (v - mean) / distribution.sigma;
                 }
                 let length = distribution.shorten(step, work);
                 generation.replace_last(step, length);
@@ -338,13 +339,7 @@ impl CmaEsSearch {
                 Err(NotPositiveDefinite) => Some(Stop::ConditionCov),
                 Ok(()) => {
                     distribution.limit_deviation(MAX_DEVIATION.max(schedule.sigma));
-                    if let Some(surrogate) = surrogate {
-                        buffers.mean_step.clone_from(&distribution.mean);
-                        encoding::confine(tools.space, &mut distribution.mean);
-                        surrogate.shift(n, |i| distribution.mean[i] - buffers.mean_step[i]);
-                    } else {
-                        encoding::confine(tools.space, &mut distribution.mean);
-                    }
+                    encoding::confine(tools.space, &mut distribution.mean);
                     let shortest = ValueHistory::lengths(parameters, n).1;
                     debug_assert!(
                         distribution.is_sound(n, settings.separable),

@@ -7,15 +7,21 @@
 //! of the run. It is linear at first, then has squares, then products of coordinates. Its minimum is a
 //! candidate of the next generation.
 //!
-//! Departures: coordinates are those in which the current distribution is standard normal, so that the
-//! model is invariant to affine transformations, and the normal equations have a small condition number.
+//! The model is of the point in the box, not of the unbounded coordinates of the search: mirrored at the
+//! bounds, a smooth function is not smooth.
+//!
+//! Departures: the coordinates of the model are those in which the current distribution is standard normal, so
+//! that it is invariant to affine transformations, and the normal equations have a small condition number.
 //! They are solved by a Cholesky factorization with a ridge of relative size 10^-11, instead of by a
-//! pseudoinverse. A minimum is only used where the model is convex. On plateaus there is no model.
+//! pseudoinverse. The minimum is that in a ball around the mean, so that a model that is linear or not convex
+//! has one, too. On plateaus there is no model.
 
-use super::distribution::{Distribution, is_bounded};
+use super::distribution::Distribution;
+use super::encoding::{bend, mirrored};
 use crate::linalg::cholesky::factorize;
-use crate::linalg::product::{OuterProducts, dot, squared};
+use crate::linalg::product::{OuterProducts, dot};
 use crate::linalg::triangular::Lower;
+use crate::optimizers::trust_region::{Region, Solver};
 use serde::{Deserialize, Serialize};
 
 /// Up to this dimension the model has products of coordinates. A fit costs about n^6 / 4 operations.
@@ -45,12 +51,12 @@ const RIDGE: f64 = 1e-11;
 /// The latest evaluations of a run, and how many the generation needs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Surrogate {
-    /// Coordinates of the search, n numbers per evaluation, oldest first.
+    /// Points in the unit box, n numbers per evaluation, oldest first.
     points: Vec<f64>,
     values: Vec<f64>,
     /// The number of outcomes after which the model is checked next.
     pub(super) required: usize,
-    /// The minimum of the model at the end of the previous generation, in coordinates of the search.
+    /// The minimum of the model at the end of the previous generation, in the unit box.
     pub(super) minimum: Option<Vec<f64>>,
 }
 
@@ -84,14 +90,10 @@ impl Surrogate {
         self.values.len()
     }
 
-    /// Stores an evaluation. The oldest ones are dropped.
-    pub(super) fn push(&mut self, point: impl Iterator<Item = f64>, value: f64, lambda: usize) {
+    /// Stores an evaluation at coordinates of the search. The oldest ones are dropped.
+    pub(super) fn push(&mut self, v: impl Iterator<Item = f64>, value: f64, lambda: usize) {
         let before = self.points.len();
-        self.points.extend(point);
-        if !self.points[before..].iter().all(|&x| is_bounded(x)) {
-            // Too far from the mean to be of use.
-            return self.points.truncate(before);
-        }
+        self.points.extend(v.map(bend));
         self.values.push(value);
         let n = self.points.len() - before;
         let capacity = Surrogate::capacity(n, lambda);
@@ -117,25 +119,16 @@ impl Surrogate {
         self.required = (self.required + self.required.div_ceil(2)).min(lambda);
     }
 
-    /// Moves what is stored with the mean, which was moved by `shift(index)`.
-    pub(super) fn shift(&mut self, n: usize, shift: impl Fn(usize) -> f64) {
-        for point in self.points.chunks_exact_mut(n).chain(self.minimum.as_deref_mut()) {
-            point.iter_mut().enumerate().for_each(|(i, x)| *x += shift(i));
-        }
-        let is_far = |point: &[f64]| !point.iter().all(|&x| is_bounded(x));
-        self.minimum.take_if(|minimum| is_far(minimum));
-        if self.points.chunks_exact(n).any(is_far) {
-            self.points.clear();
-            self.values.clear();
-        }
-    }
-
     /// Checks the invariants of a deserialized state.
     pub(super) fn is_sound(&self, n: usize, lambda: usize, told: usize) -> bool {
         self.len().checked_mul(n) == Some(self.points.len())
             && self.len() <= Surrogate::capacity(n, lambda)
             && self.values.iter().all(|value| value.is_finite())
-            && self.points.iter().chain(self.minimum.iter().flatten()).all(|&x| is_bounded(x))
+            && self
+                .points
+                .iter()
+                .chain(self.minimum.iter().flatten())
+                .all(|x| (0.0..=1.0).contains(x))
             && self.minimum.as_ref().is_none_or(|minimum| minimum.len() == n)
             && self.required <= lambda
             && told < lambda
@@ -160,6 +153,8 @@ pub(super) struct Model {
     order: Vec<usize>,
     gram: Option<(Lower, Lower)>,
     products: OuterProducts,
+    hessian: Lower,
+    solver: Solver,
 }
 
 impl Model {
@@ -198,7 +193,8 @@ impl Model {
         self.weights.clear();
         for place in 0..fitted {
             let index = self.order[place];
-            self.whiten(&surrogate.points[index * n..(index + 1) * n], distribution);
+            let point = &surrogate.points[index * n..(index + 1) * n];
+            self.whiten(point.iter().copied(), distribution);
             add_features(self.form, &self.white, &mut self.features);
             let share = place as f64 / (fitted - 1).max(1) as f64;
             let weight = MAX_WEIGHT + share * (1.0 - MAX_WEIGHT);
@@ -244,19 +240,20 @@ impl Model {
         self.coefficients.iter().all(|c| c.is_finite())
     }
 
-    /// Writes the standard coordinates of a point to `white`.
-    fn whiten(&mut self, point: &[f64], distribution: &Distribution) {
+    /// Writes the standard coordinates of a point of the unit box to `white`.
+    fn whiten(&mut self, point: impl Iterator<Item = f64>, distribution: &Distribution) {
         let Distribution { mean, sigma, covariance, .. } = distribution;
+        let steps = point.zip(mean).map(|(x, &mean)| (mirrored(x, mean) - mean) / sigma);
         self.centred.clear();
-        self.centred.extend(point.iter().zip(mean).map(|(x, mean)| (x - mean) / sigma));
-        self.white.resize(point.len(), 0.0);
+        self.centred.extend(steps);
+        self.white.resize(mean.len(), 0.0);
         covariance.whiten(&self.centred, &mut self.white);
     }
 
     /// The value of the model at the step y from the mean.
     pub(super) fn value(&mut self, y: &[f64], distribution: &Distribution) -> f64 {
-        self.white.resize(y.len(), 0.0);
-        distribution.covariance.whiten(y, &mut self.white);
+        let Distribution { mean, sigma, .. } = distribution;
+        self.whiten(y.iter().zip(mean).map(|(y, mean)| bend(mean + sigma * y)), distribution);
         self.value_here()
     }
 
@@ -281,54 +278,43 @@ impl Model {
         let first = surrogate.len() - wanted.min(surrogate.len());
         let mut pairs = Vec::with_capacity(surrogate.len() - first);
         for index in first..surrogate.len() {
-            self.whiten(&surrogate.points[index * n..(index + 1) * n], distribution);
+            let point = &surrogate.points[index * n..(index + 1) * n];
+            self.whiten(point.iter().copied(), distribution);
             pairs.push((surrogate.values[index], self.value_here()));
         }
         pairs.len() >= 3 && kendall_tau(&pairs) >= TAU_THRESHOLD
     }
 
-    /// The minimum of the model in coordinates of the search, if the model is convex.
-    pub(super) fn minimum(&self, distribution: &Distribution) -> Option<Vec<f64>> {
+    /// The minimum of the model among likely steps, in the unit box.
+    pub(super) fn minimum(&mut self, distribution: &Distribution) -> Option<Vec<f64>> {
         let n = distribution.mean.len();
-        let (linear, quadratic) = self.coefficients.get(1..)?.split_at_checked(n)?;
-        let mut z: Vec<f64> = linear.iter().map(|b| -b).collect();
-        match self.form {
-            Form::Linear => return None,
-            Form::Diagonal => {
-                for (z, square) in z.iter_mut().zip(quadratic) {
-                    if *square <= 0.0 {
-                        return None;
-                    }
-                    *z /= 2.0 * square;
-                }
-            }
-            Form::Full => {
-                let (squares, mut products) = quadratic.split_at(n);
-                let mut hessian = Lower::identity(n);
-                for (i, square) in squares.iter().enumerate() {
-                    let row = hessian.row_mut(i);
-                    let (head, rest) = products.split_at(i);
-                    row[..i].copy_from_slice(head);
-                    row[i] = 2.0 * square;
-                    products = rest;
-                }
-                let mut factor = Lower::identity(n);
-                factorize(&hessian, &mut factor).ok()?;
-                factor.solve(&mut z);
-                factor.solve_transposed(&mut z);
+        let (gradient, quadratic) = self.coefficients.get(1..)?.split_at_checked(n)?;
+        let (squares, mut products) = quadratic.split_at(quadratic.len().min(n));
+        self.hessian.reset(n);
+        for i in 0..n {
+            let row = self.hessian.row_mut(i);
+            row[i] = 2.0 * squares.get(i).unwrap_or(&0.0);
+            if self.form == Form::Full {
+                let (head, rest) = products.split_at(i);
+                row[..i].copy_from_slice(head);
+                products = rest;
             }
         }
         // No farther than a step that is likely, as for injected points.
-        let longest = (n as f64).sqrt() + 2.0 * n as f64 / (n as f64 + 2.0);
-        let length = squared(&z).sqrt();
-        if length > longest {
-            z.iter_mut().for_each(|z| *z *= longest / length);
+        let radius = (n as f64).sqrt() + 2.0 * n as f64 / (n as f64 + 2.0);
+        let (low, high) = (vec![f64::NEG_INFINITY; n], vec![f64::INFINITY; n]);
+        let region = Region { radius, low: &low, high: &high };
+        let mut z = vec![0.0; n];
+        if self.solver.minimize(1.0, gradient, &self.hessian, region, &mut z) <= 0.0 {
+            return None;
         }
         distribution.covariance.color(&mut z);
-        for (x, mean) in z.iter_mut().zip(&distribution.mean) {
-            *x = mean + distribution.sigma * *x;
+        for (x, &mean) in z.iter_mut().zip(&distribution.mean) {
+            let inside = mirrored(mean + distribution.sigma * *x, mean);
+            // At a bound, where coordinates of the search are folded, the model would hold the mean.
+            *x = if (0.0..=1.0).contains(&inside) { inside } else { bend(mean) };
         }
-        z.iter().all(|&x| is_bounded(x)).then_some(z)
+        Some(z)
     }
 }
 

@@ -313,3 +313,46 @@ fn many_candidates_out_converge_in_larger_generations() {
         assert!(best < 1e-6 - 8f64.sqrt(), "{seed}: {best}");
     }
 }
+
+/// BBOB's rotated ellipsoid (f10), with another rotation.
+fn rotated_ellipsoid(n: usize, seed: u64) -> impl Fn(&[f64]) -> f64 {
+    let mut random = Random::new(seed);
+    let mut rows: Vec<Vec<f64>> = Vec::new();
+    for _ in 0..n {
+        let mut row: Vec<f64> = (0..n).map(|_| random.normal()).collect();
+        for other in &rows {
+            let along: f64 = row.iter().zip(other).map(|(a, b)| a * b).sum();
+            row.iter_mut().zip(other).for_each(|(a, b)| *a -= along * b);
+        }
+        let norm = row.iter().map(|x| x * x).sum::<f64>().sqrt();
+        row.iter_mut().for_each(|x| *x /= norm);
+        rows.push(row);
+    }
+    let optimum: Vec<f64> = (0..n).map(|_| 8.0 * random.unit() - 4.0).collect();
+    let bumpy = |x: f64| {
+        if x == 0.0 {
+            return 0.0;
+        }
+        let (c1, c2) = if x > 0.0 { (10.0, 7.9) } else { (5.5, 3.1) };
+        let l = x.abs().ln();
+        x.signum() * (l + 0.049 * ((c1 * l).sin() + (c2 * l).sin())).exp()
+    };
+    move |x| {
+        let term = |(i, row): (usize, &Vec<f64>)| {
+            let z: f64 = row.iter().zip(x).zip(&optimum).map(|((r, x), o)| r * (x - o)).sum();
+            10f64.powf(6.0 * i as f64 / (n - 1) as f64) * bumpy(z).powi(2)
+        };
+        rows.iter().enumerate().map(term).sum()
+    }
+}
+
+#[test]
+fn a_surrogate_solves_an_ill_conditioned_valley_between_bounds() {
+    let space = Space::cube(10, -5.0, 5.0).unwrap();
+    let solved = |seed: &u64| {
+        let mut cma = cma(&space, CmaEs::default().surrogate(true), *seed);
+        run(&mut cma, 1500, rotated_ellipsoid(10, *seed)) < 1e-8
+    };
+    // Without a surrogate it takes about 6000 evaluations.
+    assert!((1..=8).filter(solved).count() >= 4);
+}

@@ -11,10 +11,10 @@
 //! radius, one that improves the geometry, or a random point of the trust region.
 
 use super::model::Model;
-use super::subproblem::{Region, Solver};
 use super::{FINAL_RESOLUTION, MAX_RADIUS};
 use crate::linalg::product::squared;
 use crate::linalg::triangular::Lower;
+use crate::optimizers::trust_region::{Region, Solver};
 use crate::outcome::Rank;
 use crate::random::Random;
 use serde::{Deserialize, Serialize};

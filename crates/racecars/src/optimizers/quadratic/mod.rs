@@ -3,7 +3,7 @@
 //!
 //! - `design`: the initial interpolation points, as many as the budget allows
 //! - `model`: the points, and the quadratic that interpolates them
-//! - `subproblem`: minimizes a quadratic in a ball and a box
+//! - `super::trust_region`: minimizes a quadratic in a ball and a box
 //! - `descent`: Powell's iteration, as a state machine
 //!
 //! This file has the settings, the bookkeeping of pending candidates, and the restarts.
@@ -15,7 +15,6 @@
 mod descent;
 mod design;
 mod model;
-mod subproblem;
 #[cfg(test)]
 mod tests;
 

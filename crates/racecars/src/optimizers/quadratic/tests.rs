@@ -2,10 +2,10 @@
 //! against random steps, and the model against the definitions.
 
 use super::model::Model;
-use super::subproblem::{Region, Solver};
 use super::{Quadratic, QuadraticSearch};
 use crate::linalg::triangular::Lower;
 use crate::optimizers::shell::{Setup, Shell};
+use crate::optimizers::trust_region::{Region, Solver};
 use crate::optimizers::{Algorithm, Candidate, Optimizer, load};
 use crate::outcome::Outcome;
 use crate::random::Random;

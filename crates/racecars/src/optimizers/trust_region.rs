@@ -32,7 +32,7 @@ const MAX_ITERATIONS: usize = 25;
 const LENGTH_TOLERANCE: f64 = 0.02;
 
 /// Buffers.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Solver {
     /// The problem in units in which the radius is 1 and the greatest coefficient too.
     gradient: Vec<f64>,
@@ -47,7 +47,7 @@ pub(super) struct Solver {
 }
 
 /// The problem in the free coordinates.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Reduced {
     coordinates: Vec<usize>,
     gradient: Vec<f64>,
@@ -56,30 +56,6 @@ struct Reduced {
     factor: Lower,
     step: Vec<f64>,
     buffer: Vec<f64>,
-}
-
-impl Default for Solver {
-    fn default() -> Self {
-        let empty = || Lower::identity(0);
-        Solver {
-            gradient: Vec::new(),
-            curvature: empty(),
-            low: Vec::new(),
-            high: Vec::new(),
-            is_fixed: Vec::new(),
-            trial: Vec::new(),
-            product: Vec::new(),
-            reduced: Reduced {
-                coordinates: Vec::new(),
-                gradient: Vec::new(),
-                curvature: empty(),
-                shifted: empty(),
-                factor: empty(),
-                step: Vec::new(),
-                buffer: Vec::new(),
-            },
-        }
-    }
 }
 
 impl Solver {
