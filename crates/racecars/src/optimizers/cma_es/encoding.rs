@@ -186,6 +186,16 @@ pub(super) fn bend(v: f64) -> f64 {
     }
 }
 
+/// The value of [`bend`] at the mean, and its slope around it for draws with this deviation: between the bounds 1, beyond a
+/// mirror -1. At a mirror it is that of a secant, as the derivative is 0 there.
+pub(super) fn tangent(mean: f64, deviation: f64) -> (f64, f64) {
+    let t = (mean + MARGIN).rem_euclid(2.0 * MIRROR_DISTANCE);
+    let (t, sign) = if t > MIRROR_DISTANCE { (2.0 * MIRROR_DISTANCE - t, -1.0) } else { (t, 1.0) };
+    let to_mirror = t.min(MIRROR_DISTANCE - t);
+    let slope = (to_mirror + 0.5 * deviation) / (2.0 * MARGIN);
+    (bend(mean), sign * slope.clamp(1e-6, 1.0))
+}
+
 /// The inverse of [`bend`], within [-MARGIN, 1 + MARGIN].
 #[inline]
 pub(super) fn unbend(x: f64) -> f64 {

@@ -17,7 +17,7 @@
 //! has one, too. On plateaus there is no model.
 
 use super::distribution::Distribution;
-use super::encoding::{bend, mirrored};
+use super::encoding::{bend, tangent};
 use crate::linalg::cholesky::factorize;
 use crate::linalg::product::{OuterProducts, dot};
 use crate::linalg::triangular::Lower;
@@ -143,6 +143,8 @@ pub(super) struct Model {
     coefficients: Vec<f64>,
     /// The values are relative to this one.
     offset: f64,
+    /// The place of the mean in the unit box, and the slope of the encoding there.
+    tangents: Vec<(f64, f64)>,
     /// A stored evaluation in standard coordinates.
     white: Vec<f64>,
     centred: Vec<f64>,
@@ -162,6 +164,9 @@ impl Model {
     pub(super) fn fit(&mut self, surrogate: &Surrogate, distribution: &Distribution) -> bool {
         let n = distribution.mean.len();
         let size = surrogate.len();
+        let means = distribution.mean.iter().enumerate();
+        self.tangents.clear();
+        self.tangents.extend(means.map(|(i, &mean)| tangent(mean, distribution.deviation(i))));
         if size < 3 {
             return false;
         }
@@ -242,12 +247,11 @@ impl Model {
 
     /// Writes the standard coordinates of a point of the unit box to `white`.
     fn whiten(&mut self, point: impl Iterator<Item = f64>, distribution: &Distribution) {
-        let Distribution { mean, sigma, covariance, .. } = distribution;
-        let steps = point.zip(mean).map(|(x, &mean)| (mirrored(x, mean) - mean) / sigma);
+        let steps = point.zip(&self.tangents).map(|(x, (at, slope))| (x - at) / slope);
         self.centred.clear();
-        self.centred.extend(steps);
-        self.white.resize(mean.len(), 0.0);
-        covariance.whiten(&self.centred, &mut self.white);
+        self.centred.extend(steps.map(|step| step / distribution.sigma));
+        self.white.resize(self.centred.len(), 0.0);
+        distribution.covariance.whiten(&self.centred, &mut self.white);
     }
 
     /// The value of the model at the step y from the mean.
@@ -309,10 +313,10 @@ impl Model {
             return None;
         }
         distribution.covariance.color(&mut z);
-        for (x, &mean) in z.iter_mut().zip(&distribution.mean) {
-            let inside = mirrored(mean + distribution.sigma * *x, mean);
-            // At a bound, where coordinates of the search are folded, the model would hold the mean.
-            *x = if (0.0..=1.0).contains(&inside) { inside } else { bend(mean) };
+        for (x, &(at, slope)) in z.iter_mut().zip(&self.tangents) {
+            let to = at + slope * distribution.sigma * *x;
+            // On a bound the candidate would draw the mean to where the encoding is flat.
+            *x = if (0.0..=1.0).contains(&to) { to } else { at };
         }
         Some(z)
     }
