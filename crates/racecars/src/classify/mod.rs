@@ -16,6 +16,10 @@
 //! copy of x+ in which only a few *uncertain* coordinates are redrawn. Cuts of discrete coordinates are
 //! only made where x+ and the negative differ.
 
+mod table;
+
+pub(crate) use table::DifferenceTable;
+
 use crate::random::Random;
 use crate::sample::Sample;
 use crate::space::{Axis, Interval, SearchRegion, Space};
@@ -27,7 +31,7 @@ pub(crate) struct Classifier {
     cuts: Vec<Cut>,
     /// Indices of the negatives inside the box that training is to exclude.
     inside: Vec<u32>,
-    /// Whether training has excluded each negative, or is about to. Empty in continuous spaces.
+    /// Whether training has excluded each negative, or is about to. Empty in continuous spaces, and before training.
     is_excluded: Vec<bool>,
     /// The coordinates to redraw.
     uncertain: Vec<usize>,
@@ -47,6 +51,37 @@ pub(crate) struct Examples<'a> {
     pub(crate) space: &'a Space,
     pub(crate) positive: &'a Sample,
     pub(crate) negatives: &'a [Sample],
+    /// Where the negatives differ from x+, if that is known. Otherwise the points are read.
+    pub(crate) differences: Option<&'a DifferenceTable>,
+}
+
+impl Examples<'_> {
+    /// Whether any negative differs from x+ in a coordinate.
+    #[inline]
+    fn any_differs(&self, index: usize) -> bool {
+        match self.differences {
+            Some(table) => table.any_differs(index),
+            None => (0..self.negatives.len()).any(|i| self.differs(i, index)),
+        }
+    }
+
+    /// Whether a negative differs from x+ in a coordinate.
+    #[inline]
+    fn differs(&self, negative: usize, index: usize) -> bool {
+        match self.differences {
+            Some(table) => table.differs(negative, index),
+            None => self.negatives[negative].point[index] != self.positive.point[index],
+        }
+    }
+
+    /// [`all_differences`] of x+ and a negative.
+    #[inline]
+    fn differences_of(&self, negative: usize, found: impl FnMut(usize) -> bool) -> bool {
+        match self.differences {
+            Some(table) => table.differences(negative, found),
+            None => all_differences(&self.positive.point, &self.negatives[negative].point, found),
+        }
+    }
 }
 
 /// Which coordinates of x+ are redrawn.
@@ -140,7 +175,7 @@ impl Classifier {
         is_seen: impl Fn(u64) -> bool,
     ) -> Option<u64> {
         let space = examples.space;
-        self.forget(examples);
+        self.forget();
         self.choose_uncertain(space.dimension(), uncertain, random);
         let is_unordered = |&index: &usize| matches!(space.axis(index), Axis::Unordered { .. });
         if !space.is_continuous() && self.uncertain.iter().all(is_unordered) {
@@ -178,7 +213,7 @@ impl Classifier {
         region: Option<SearchRegion>,
         random: &mut Random,
     ) -> Vec<Interval> {
-        self.forget(examples);
+        self.forget();
         self.train_all(examples, CutOrder::Uniform, random);
         let interval = |index| self.interval(index, examples.space.axis(index), region);
         (0..examples.space.dimension()).map(interval).collect()
@@ -186,12 +221,9 @@ impl Classifier {
 
     /// Forgets the last box.
     #[inline]
-    fn forget(&mut self, examples: Examples<'_>) {
+    fn forget(&mut self) {
         self.cuts.clear();
         self.is_excluded.clear();
-        if !examples.space.is_continuous() {
-            self.is_excluded.resize(examples.negatives.len(), false);
-        }
     }
 
     /// Whether all negatives of a space that is not continuous have been learned.
@@ -243,20 +275,19 @@ impl Classifier {
     /// differs from x+ there, so that no cut can fall on it any more.
     #[inline]
     fn train_discrete(&mut self, examples: Examples<'_>, index: usize, random: &mut Random) {
-        let Examples { space, positive, negatives } = examples;
-        let plus = positive.point[index];
-        let differs = |i: u32| negatives[i as usize].point[index] != plus;
-        if !space.is_discrete() {
-            // Continuous coordinates connect all negatives.
-            if (0..negatives.len() as u32).any(differs) {
-                self.train_all(examples, CutOrder::Uniform, random);
-            }
+        if !examples.any_differs(index) {
             return;
         }
-        self.inside.clear();
-        self.inside.extend(0..negatives.len() as u32);
-        keep(&mut self.inside, differs);
-        self.inside.retain(|&i| !self.is_excluded[i as usize]);
+        if !examples.space.is_discrete() {
+            // Continuous coordinates connect all negatives.
+            return self.train_all(examples, CutOrder::Uniform, random);
+        }
+        let differs = |i: u32| examples.differs(i as usize, index);
+        let Classifier { inside, is_excluded, .. } = self;
+        is_excluded.resize(examples.negatives.len(), false);
+        inside.clear();
+        inside.extend(0..examples.negatives.len() as u32);
+        keep(inside, |i| differs(i) & !is_excluded[i as usize]);
         if self.inside.is_empty() {
             return;
         }
@@ -279,10 +310,11 @@ impl Classifier {
     /// Adds to `inside` all negatives that have not been learned.
     fn collect_all(&mut self, examples: Examples<'_>) {
         let negatives = 0..examples.negatives.len();
-        if self.is_excluded.is_empty() {
+        if examples.space.is_continuous() {
             self.inside.extend(negatives.map(|i| i as u32));
             return;
         }
+        self.is_excluded.resize(negatives.len(), false);
         for i in negatives {
             if !std::mem::replace(&mut self.is_excluded[i], true) {
                 self.inside.push(i as u32);
@@ -294,7 +326,6 @@ impl Classifier {
     /// those that share another difference with one of them, and so on. Cuts that exclude the other
     /// negatives are at other coordinates and exclude none of these.
     fn collect_related(&mut self, examples: Examples<'_>, index: usize) {
-        let Examples { positive, negatives, .. } = examples;
         self.inside.iter().for_each(|&i| self.is_excluded[i as usize] = true);
         self.connections.clear();
         self.connections.push(index);
@@ -303,22 +334,20 @@ impl Classifier {
             while let Some(&i) = self.inside.get(examined) {
                 examined += 1;
                 let connections = &mut self.connections;
-                let are_few =
-                    all_differences(&positive.point, &negatives[i as usize].point, |at| {
-                        if !connections.contains(&at) {
-                            connections.push(at);
-                        }
-                        connections.len() <= MAX_CONNECTIONS
-                    });
+                let are_few = examples.differences_of(i as usize, |at| {
+                    if !connections.contains(&at) {
+                        connections.push(at);
+                    }
+                    connections.len() <= MAX_CONNECTIONS
+                });
                 if !are_few {
                     return self.collect_all(examples);
                 }
             }
             let Some(&connection) = self.connections.get(next) else { return };
             next += 1;
-            let plus = positive.point[connection];
-            for (i, negative) in negatives.iter().enumerate() {
-                if negative.point[connection] != plus && !self.is_excluded[i] {
+            for i in 0..examples.negatives.len() {
+                if examples.differs(i, connection) && !self.is_excluded[i] {
                     self.is_excluded[i] = true;
                     self.inside.push(i as u32);
                 }
@@ -370,20 +399,20 @@ impl Classifier {
         drawn: usize,
         random: &mut Random,
     ) -> Option<usize> {
-        let Examples { space, positive, negatives } = examples;
+        let Examples { space, .. } = examples;
         let continuous = space.continuous_count();
         if space.is_continuous() {
             return Some(self.next_continuous(space, continuous, order, drawn, random));
         }
-        let (plus, minus) = (&positive.point, &negatives[chosen as usize].point);
         let is_real =
             |index: usize| continuous > 0 && matches!(space.axis(index), Axis::Continuous { .. });
-        let mut tries = plus.len() / SHARE_TRIED;
+        let (dimension, chosen) = (space.dimension(), chosen as usize);
+        let mut tries = dimension / SHARE_TRIED;
         loop {
             if tries == 0 {
                 self.differences.clear();
                 let listed = &mut self.differences;
-                let are_all = all_differences(plus, minus, |index| {
+                let are_all = examples.differences_of(chosen, |index| {
                     if !is_real(index) {
                         listed.push(index);
                     }
@@ -396,11 +425,11 @@ impl Classifier {
                 tries = usize::MAX;
             }
             tries -= 1;
-            let index = random.index(plus.len());
+            let index = random.index(dimension);
             if is_real(index) {
                 return Some(self.next_continuous(space, continuous, order, drawn, random));
             }
-            if plus[index] != minus[index] {
+            if examples.differs(chosen, index) {
                 return Some(index);
             }
         }
@@ -446,7 +475,7 @@ impl Classifier {
     /// Cuts coordinate `index` between x+ and the chosen negative, and drops the excluded negatives. The two
     /// differ there, unless it is continuous.
     fn cut(&mut self, examples: Examples<'_>, index: usize, chosen: u32, random: &mut Random) {
-        let Examples { space, positive, negatives } = examples;
+        let Examples { space, positive, negatives, .. } = examples;
         let axis = space.axis(index);
         let plus = positive.point[index];
         let at = |i: u32| negatives[i as usize].point[index];
@@ -682,7 +711,7 @@ mod tests {
 
     /// The first sample is positive.
     fn examples<'a>(space: &'a Space, samples: &'a [Sample]) -> Examples<'a> {
-        Examples { space, positive: &samples[0], negatives: &samples[1..] }
+        Examples { space, positive: &samples[0], negatives: &samples[1..], differences: None }
     }
 
     /// Whether the learned box contains this point (the interior, on a continuous axis).
@@ -708,7 +737,7 @@ mod tests {
             for _ in 0..300 {
                 let all = samples(&space, 21, &mut random);
                 let (positive, negatives) = (&all[0].point, &all[1..]);
-                classifier.forget(examples(&space, &all));
+                classifier.forget();
                 classifier.train_all(examples(&space, &all), CutOrder::Uniform, &mut random);
                 for cut in classifier.cuts.iter().filter(|cut| !cut.is_fixed) {
                     let Interval { low, high } = cut.interval;
@@ -747,7 +776,7 @@ mod tests {
         for _ in 0..500 {
             let all = samples(&space, 40, &mut random);
             let (positive, negatives) = (&all[0], &all[1..]);
-            classifier.forget(examples(&space, &all));
+            classifier.forget();
             classifier.train_all(examples(&space, &all), CutOrder::Uniform, &mut random);
             for negative in negatives.iter().filter(|n| n.key != positive.key) {
                 assert!(!holds(&classifier, &space, &positive.point, &negative.point));
@@ -761,7 +790,7 @@ mod tests {
         for space in [Space::cube(5, 0.0, 1.0).unwrap(), mixed(), discrete()] {
             let equal = vec![samples(&space, 1, &mut random)[0].clone(); 21];
             let mut classifier = Classifier::default();
-            classifier.forget(examples(&space, &equal));
+            classifier.forget();
             classifier.train_all(examples(&space, &equal), CutOrder::Uniform, &mut random);
             assert!(classifier.cuts.is_empty() || !space.is_discrete());
         }
@@ -819,7 +848,7 @@ mod tests {
         uncertain: Uncertain,
         random: &mut Random,
     ) {
-        classifier.forget(examples);
+        classifier.forget();
         classifier.train_all(examples, CutOrder::Uniform, random);
         classifier.choose_uncertain(examples.space.dimension(), uncertain, random);
         classifier.replace_fixed(examples, random);

@@ -159,6 +159,7 @@ impl RacosSearch {
         let RacosSearch { settings, training, schedule, classifier, .. } = self;
         let (space, random, ledger) = (tools.space, &mut *tools.random, &*tools.ledger);
         let can_repeat = settings.repeats || !space.can_repeat();
+        training.prepare(space);
         for attempt in schedule.first_attempt(random)..2 * MAX_TRIES {
             let examples = training.draw(space, random);
             let positive = examples.positive;
