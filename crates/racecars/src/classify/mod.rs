@@ -23,6 +23,7 @@ pub(crate) use table::DifferenceTable;
 use crate::random::Random;
 use crate::sample::Sample;
 use crate::space::{Axis, Interval, SearchRegion, Space};
+use table::{bits, words};
 
 /// The learned box around x+, stored as the few coordinates in which it is smaller than the space.
 /// Transient: every proposal learns a new box.
@@ -31,8 +32,9 @@ pub(crate) struct Classifier {
     cuts: Vec<Cut>,
     /// Indices of the negatives inside the box that training is to exclude.
     inside: Vec<u32>,
-    /// Whether training has excluded each negative, or is about to. Empty in continuous spaces, and before training.
-    is_excluded: Vec<bool>,
+    /// The negatives that training has excluded, or is about to, as bits. Empty in continuous spaces, and before
+    /// training.
+    excluded: Vec<u64>,
     /// The coordinates to redraw.
     uncertain: Vec<usize>,
     /// The redrawn coordinates with their values.
@@ -56,13 +58,21 @@ pub(crate) struct Examples<'a> {
 }
 
 impl Examples<'_> {
-    /// Whether any negative differs from x+ in a coordinate.
+    /// The negatives from `64 * word` on, as bits.
     #[inline]
-    fn any_differs(&self, index: usize) -> bool {
-        match self.differences {
-            Some(table) => table.any_differs(index),
-            None => (0..self.negatives.len()).any(|i| self.differs(i, index)),
+    fn all(&self, word: usize) -> u64 {
+        u64::MAX >> (64 - (self.negatives.len() - 64 * word).min(64))
+    }
+
+    /// The negatives from `64 * word` on that differ from x+ in a coordinate, as bits.
+    #[inline]
+    fn differing(&self, index: usize, word: usize) -> u64 {
+        if let Some(table) = self.differences {
+            return table.differing(index, word);
         }
+        let plus = self.positive.point[index];
+        let negatives = self.negatives[64 * word..].iter().take(64).enumerate();
+        negatives.fold(0, |set, (i, negative)| set | u64::from(negative.point[index] != plus) << i)
     }
 
     /// Whether a negative differs from x+ in a coordinate.
@@ -96,6 +106,20 @@ pub(crate) struct Uncertain {
     /// Whether samples that change few coordinates have been seen. Then the box that excludes the negatives, which
     /// are as near, does not fix unordered coordinates.
     pub(crate) is_far: bool,
+}
+
+impl Uncertain {
+    /// Whether the box cannot fix coordinates of this axis to x+'s value.
+    ///
+    /// Departure from the paper: a negative says that one value of three or more is bad. If the sample has to have
+    /// another value than x+, and one that was not seen, fixing the coordinate would keep the others from ever being
+    /// tried, for as long as the negative stays. It stays if it is as good as x+, and then the search never ended on the
+    /// last wrong coordinate of a sum.
+    #[inline]
+    fn frees(&self, axis: Axis) -> bool {
+        let has_others = matches!(axis, Axis::Unordered { last } if last > 1.0);
+        self.is_far || (self.must_change && has_others)
+    }
 }
 
 #[derive(Debug)]
@@ -184,14 +208,15 @@ impl Classifier {
             if is_seen(key) {
                 return None;
             }
-            if uncertain.is_far || !self.replace_fixed(examples, random) {
+            let is_free = |&index: &usize| uncertain.frees(space.axis(index));
+            if self.uncertain.iter().all(is_free) || !self.replace_fixed(examples, random) {
                 return Some(key);
             }
         } else {
             self.replace_fixed(examples, random);
         }
         let continuous = space.continuous_count();
-        if continuous > 0 && !self.is_complete() {
+        if continuous > 0 && !self.is_complete(examples) {
             self.train_continuous(examples, continuous, random);
         }
         let key = self.redraw(examples, region, uncertain, random);
@@ -223,12 +248,13 @@ impl Classifier {
     #[inline]
     fn forget(&mut self) {
         self.cuts.clear();
-        self.is_excluded.clear();
+        self.excluded.clear();
     }
 
     /// Whether all negatives of a space that is not continuous have been learned.
-    fn is_complete(&self) -> bool {
-        !self.is_excluded.is_empty() && self.is_excluded.iter().all(|&is_excluded| is_excluded)
+    fn is_complete(&self, examples: Examples<'_>) -> bool {
+        let mut parts = self.excluded.iter().enumerate();
+        !self.excluded.is_empty() && parts.all(|(word, set)| *set == examples.all(word))
     }
 
     /// The learned interval of a continuous or ordered axis, projected on the region.
@@ -275,29 +301,35 @@ impl Classifier {
     /// differs from x+ there, so that no cut can fall on it any more.
     #[inline]
     fn train_discrete(&mut self, examples: Examples<'_>, index: usize, random: &mut Random) {
-        if !examples.any_differs(index) {
+        let parts = 0..words(examples.negatives.len());
+        if parts.clone().all(|word| examples.differing(index, word) == 0) {
             return;
         }
         if !examples.space.is_discrete() {
             // Continuous coordinates connect all negatives.
             return self.train_all(examples, CutOrder::Uniform, random);
         }
-        let differs = |i: u32| examples.differs(i as usize, index);
-        let Classifier { inside, is_excluded, .. } = self;
-        is_excluded.resize(examples.negatives.len(), false);
-        inside.clear();
-        inside.extend(0..examples.negatives.len() as u32);
-        keep(inside, |i| differs(i) & !is_excluded[i as usize]);
+        self.inside.clear();
+        self.excluded.resize(parts.len(), 0);
+        parts.for_each(|word| self.collect(word, examples.differing(index, word)));
         if self.inside.is_empty() {
             return;
         }
         self.collect_related(examples, index);
-        while self.inside.iter().any(|&i| differs(i)) {
+        while self.inside.iter().any(|&i| examples.differs(i as usize, index)) {
             self.cut_once(examples, CutOrder::Uniform, 0, random);
         }
         for &i in &self.inside {
-            self.is_excluded[i as usize] = false;
+            self.excluded[i as usize / 64] &= !(1 << (i % 64));
         }
+    }
+
+    /// Adds to `inside` those of 64 negatives, from `64 * word` on, that have not been learned.
+    #[inline]
+    fn collect(&mut self, word: usize, negatives: u64) {
+        let new = negatives & !self.excluded[word];
+        self.excluded[word] |= new;
+        self.inside.extend(bits(new).map(|i| (64 * word + i) as u32));
     }
 
     /// Learns all negatives that have not been learned.
@@ -309,24 +341,19 @@ impl Classifier {
 
     /// Adds to `inside` all negatives that have not been learned.
     fn collect_all(&mut self, examples: Examples<'_>) {
-        let negatives = 0..examples.negatives.len();
+        let negatives = examples.negatives.len();
         if examples.space.is_continuous() {
-            self.inside.extend(negatives.map(|i| i as u32));
+            self.inside.extend(0..negatives as u32);
             return;
         }
-        self.is_excluded.resize(negatives.len(), false);
-        for i in negatives {
-            if !std::mem::replace(&mut self.is_excluded[i], true) {
-                self.inside.push(i as u32);
-            }
-        }
+        self.excluded.resize(words(negatives), 0);
+        (0..words(negatives)).for_each(|word| self.collect(word, examples.all(word)));
     }
 
     /// Completes `inside`, the negatives of a discrete space that differ from x+ in coordinate `index`, by
     /// those that share another difference with one of them, and so on. Cuts that exclude the other
     /// negatives are at other coordinates and exclude none of these.
     fn collect_related(&mut self, examples: Examples<'_>, index: usize) {
-        self.inside.iter().for_each(|&i| self.is_excluded[i as usize] = true);
         self.connections.clear();
         self.connections.push(index);
         let (mut next, mut examined) = (1, 0);
@@ -346,11 +373,8 @@ impl Classifier {
             }
             let Some(&connection) = self.connections.get(next) else { return };
             next += 1;
-            for i in 0..examples.negatives.len() {
-                if examples.differs(i, connection) && !self.is_excluded[i] {
-                    self.is_excluded[i] = true;
-                    self.inside.push(i as u32);
-                }
+            for word in 0..self.excluded.len() {
+                self.collect(word, examples.differing(connection, word));
             }
         }
     }
@@ -543,18 +567,16 @@ impl Classifier {
         for &index in &self.uncertain {
             let axis = space.axis(index);
             let old = positive.point[index];
-            let new = match (axis, region.and_then(|region| region.subset(index))) {
-                (Axis::Unordered { last }, Some(subset)) => subset.draw(last as u64 + 1, random),
-                _ => {
-                    let interval = match axis {
-                        Axis::Unordered { .. } => axis.extent(),
-                        _ => self.interval(index, axis, region),
-                    };
-                    match uncertain.must_change {
-                        true => axis.draw_other_within(interval, old, random),
-                        false => axis.draw_within(interval, random),
-                    }
-                }
+            let draw = |interval: Interval, random: &mut Random| match uncertain.must_change {
+                true => axis.draw_other_within(interval, old, random),
+                false => axis.draw_within(interval, random),
+            };
+            let new = match axis {
+                Axis::Unordered { last } => match region.and_then(|region| region.subset(index)) {
+                    Some(subset) => subset.draw(last as u64 + 1, random),
+                    None => draw(axis.extent(), random),
+                },
+                _ => draw(self.interval(index, axis, region), random),
             };
             self.changes.push((index, new));
             key = space.changed_key(key, index, old, new);

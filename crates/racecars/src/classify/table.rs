@@ -6,116 +6,118 @@ use crate::sample::Sample;
 /// The differences of each negative from one positive point. Empty until it is [built](DifferenceTable::build).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct DifferenceTable {
-    /// Words per negative; 0 if the table is empty.
-    words: usize,
-    /// The bits of the negatives, one after the other.
+    /// Words per negative, and per coordinate. Both are 0 if the table is empty.
+    row_words: usize,
+    column_words: usize,
+    /// For each negative, the coordinates in which it differs.
     rows: Vec<u64>,
-    /// The coordinates in which at least one negative differs.
-    any: Vec<u64>,
+    /// The same bits: for each coordinate, the negatives that differ there.
+    columns: Vec<u64>,
 }
 
 impl DifferenceTable {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.words == 0
+        self.row_words == 0
     }
 
     /// Empties the table, where keeping it up to date would take longer than building it again.
-    pub(crate) fn clear(&mut self) {
-        self.words = 0;
+    fn clear(&mut self) {
+        (self.row_words, self.column_words) = (0, 0);
+        self.rows.clear();
+        self.columns.clear();
     }
 
     /// Compares all negatives with x+.
     pub(crate) fn build(&mut self, positive: &[f64], negatives: &[Sample]) {
-        self.words = positive.len().div_ceil(64);
-        self.rows.clear();
-        self.rows.resize(self.words * negatives.len(), 0);
-        for (row, negative) in self.rows.chunks_exact_mut(self.words).zip(negatives) {
-            compare(positive, &negative.point, row);
+        self.clear();
+        (self.row_words, self.column_words) = (words(positive.len()), words(negatives.len()));
+        self.rows.resize(self.row_words * negatives.len(), 0);
+        self.columns.resize(self.column_words * positive.len(), 0);
+        for (place, negative) in negatives.iter().enumerate() {
+            self.set_negative(positive, place, &negative.point);
         }
-        self.unite();
     }
 
     /// Compares one negative, which is new, with x+.
     pub(crate) fn set_negative(&mut self, positive: &[f64], place: usize, negative: &[f64]) {
-        if self.is_empty() {
+        let DifferenceTable { row_words, column_words, rows, columns } = self;
+        if *row_words == 0 {
             return;
         }
-        compare(positive, negative, &mut self.rows[place * self.words..][..self.words]);
-        self.unite();
+        let row = &mut rows[place * *row_words..][..*row_words];
+        let parts = positive.chunks(64).zip(negative.chunks(64));
+        for (part, (word, (a, b))) in row.iter_mut().zip(parts).enumerate() {
+            let pairs = a.iter().zip(b).enumerate();
+            let new = pairs.fold(0, |new, (bit, (a, b))| new | u64::from(a != b) << bit);
+            let old = std::mem::replace(word, new);
+            for bit in bits(old ^ new) {
+                columns[(64 * part + bit) * *column_words + place / 64] ^= 1 << (place % 64);
+            }
+        }
     }
 
     /// Replaces x+ by another point.
     pub(crate) fn set_positive(&mut self, old: &[f64], new: &[f64], negatives: &[Sample]) {
         /// A new x+ that differs in more coordinates than this share has the table built again.
         const SHARE_UPDATED: usize = 8;
-        if self.is_empty() {
+        let DifferenceTable { row_words, column_words, rows, columns } = self;
+        if *row_words == 0 {
             return;
         }
-        let DifferenceTable { words, rows, .. } = self;
         let mut changes = 0;
         let are_few = super::all_differences(old, new, |index| {
             let (word, bit) = (index / 64, index % 64);
-            for (row, negative) in rows.chunks_exact_mut(*words).zip(negatives) {
+            let column = &mut columns[index * *column_words..][..*column_words];
+            column.fill(0);
+            for (place, negative) in negatives.iter().enumerate() {
                 let differs = u64::from(negative.point[index] != new[index]);
-                row[word] = row[word] & !(1 << bit) | differs << bit;
+                let row = &mut rows[place * *row_words + word];
+                *row = *row & !(1 << bit) | differs << bit;
+                column[place / 64] |= differs << (place % 64);
             }
             changes += 1;
             SHARE_UPDATED * changes <= new.len()
         });
-        match are_few {
-            true => self.unite(),
-            false => self.clear(),
+        if !are_few {
+            self.clear();
         }
     }
 
-    /// Whether any negative differs from x+ in a coordinate.
+    /// The negatives from `64 * word` on that differ from x+ in a coordinate, as bits.
     #[inline]
-    pub(super) fn any_differs(&self, index: usize) -> bool {
-        self.any[index / 64] >> (index % 64) & 1 != 0
+    pub(super) fn differing(&self, index: usize, word: usize) -> u64 {
+        self.columns[index * self.column_words + word]
     }
 
     /// Whether a negative differs from x+ in a coordinate.
     #[inline]
     pub(super) fn differs(&self, negative: usize, index: usize) -> bool {
-        self.rows[negative * self.words + index / 64] >> (index % 64) & 1 != 0
+        self.rows[negative * self.row_words + index / 64] >> (index % 64) & 1 != 0
     }
 
     /// Like [`all_differences`](super::all_differences) of x+ and a negative.
     #[inline]
-    pub(super) fn differences(
-        &self,
-        negative: usize,
-        mut found: impl FnMut(usize) -> bool,
-    ) -> bool {
-        let row = &self.rows[negative * self.words..][..self.words];
-        for (place, &word) in row.iter().enumerate() {
-            let mut left = word;
-            while left != 0 {
-                if !found(64 * place + left.trailing_zeros() as usize) {
-                    return false;
-                }
-                left &= left - 1;
-            }
-        }
-        true
-    }
-
-    fn unite(&mut self) {
-        self.any.clear();
-        self.any.resize(self.words, 0);
-        for row in self.rows.chunks_exact(self.words) {
-            self.any.iter_mut().zip(row).for_each(|(any, bits)| *any |= bits);
-        }
+    pub(super) fn differences(&self, negative: usize, found: impl FnMut(usize) -> bool) -> bool {
+        let row = self.rows[negative * self.row_words..][..self.row_words].iter().enumerate();
+        row.flat_map(|(place, &word)| bits(word).map(move |bit| 64 * place + bit)).all(found)
     }
 }
 
-/// Sets the bits of the coordinates in which two points differ.
-fn compare(a: &[f64], b: &[f64], bits: &mut [u64]) {
-    for ((word, a), b) in bits.iter_mut().zip(a.chunks(64)).zip(b.chunks(64)) {
-        let pairs = a.iter().zip(b).enumerate();
-        *word = pairs.fold(0, |word, (bit, (a, b))| word | u64::from(a != b) << bit);
-    }
+/// The number of words that have this many bits.
+#[inline]
+pub(super) fn words(count: usize) -> usize {
+    count.div_ceil(64)
+}
+
+/// The positions of the bits that are set, ascending.
+#[inline]
+pub(super) fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = (word != 0).then(|| word.trailing_zeros() as usize)?;
+        word &= word - 1;
+        Some(bit)
+    })
 }
 
 #[cfg(test)]
@@ -169,7 +171,7 @@ mod tests {
                 let differs = |&index: &usize| negative.point[index] != positive[index];
                 assert!(found.iter().copied().eq((0..dimension).filter(differs)));
                 assert!(found.iter().all(|&index| table.differs(i, index)));
-                assert!(found.iter().all(|&index| table.any_differs(index)));
+                assert!(found.iter().all(|&index| table.differing(index, 0) >> i & 1 == 1));
             }
         }
     }

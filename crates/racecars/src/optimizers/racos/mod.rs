@@ -441,6 +441,22 @@ mod tests {
         assert_eq!(differences(next.point(), &points[0]).len(), 1);
     }
 
+    /// Negatives that are as good as x+ must not fix the only coordinate in which both are wrong.
+    #[test]
+    fn the_last_wrong_category_is_found() {
+        let colours = crate::Domain::categorical(["red", "green", "blue", "white", "black"]);
+        let space = Space::builder().array("c", 30, colours).build().unwrap();
+        for seed in 0..10 {
+            let mut optimizer = RaceCars::default().optimizer(&space, Some(1500), seed).unwrap();
+            for _ in 0..1500 {
+                let candidate = optimizer.ask().unwrap();
+                let wrong = candidate.point().iter().filter(|c| **c != 0.0).count();
+                optimizer.tell(candidate, Outcome::from(wrong as f64)).unwrap();
+            }
+            assert_eq!(optimizer.best().unwrap().rank.value(), Some(0.0), "seed {seed}");
+        }
+    }
+
     #[test]
     fn nothing_is_merged_with_one_candidate_out() {
         let space = Space::cube(10, -10.0, 10.0).unwrap();
