@@ -106,19 +106,20 @@ pub(crate) struct Uncertain {
     /// Whether samples that change few coordinates have been seen. Then the box that excludes the negatives, which
     /// are as near, does not fix unordered coordinates.
     pub(crate) is_far: bool,
+    /// Whether the box leaves categories free that must change: only x+'s value and those that were seen are excluded.
+    ///
+    /// Departure from the paper: a negative says that one value of three or more is bad, and the box fixes the
+    /// coordinate to x+'s value. A negative that is as good as x+ stays, so that the other values would never be tried,
+    /// and searches used to end one coordinate short of the optimum.
+    pub(crate) frees_categories: bool,
 }
 
 impl Uncertain {
     /// Whether the box cannot fix coordinates of this axis to x+'s value.
-    ///
-    /// Departure from the paper: a negative says that one value of three or more is bad. If the sample has to have
-    /// another value than x+, and one that was not seen, fixing the coordinate would keep the others from ever being
-    /// tried, for as long as the negative stays. It stays if it is as good as x+, and then the search never ended on the
-    /// last wrong coordinate of a sum.
     #[inline]
     fn frees(&self, axis: Axis) -> bool {
         let has_others = matches!(axis, Axis::Unordered { last } if last > 1.0);
-        self.is_far || (self.must_change && has_others)
+        self.is_far || (self.frees_categories && self.must_change && has_others)
     }
 }
 
@@ -704,7 +705,7 @@ mod tests {
     use crate::outcome::Outcome;
 
     fn any(count: usize) -> Uncertain {
-        Uncertain { count, first: None, must_change: false, is_far: false }
+        Uncertain { count, first: None, must_change: false, is_far: false, frees_categories: false }
     }
 
     fn samples(space: &Space, count: usize, random: &mut Random) -> Vec<Sample> {
@@ -839,6 +840,7 @@ mod tests {
                             first,
                             must_change: random.chance(0.5),
                             is_far: random.chance(0.5),
+                            frees_categories: random.chance(0.5),
                         },
                         &mut random,
                         |_| false,
@@ -934,8 +936,7 @@ mod tests {
                 }
                 for first in [None, Some(0)] {
                     for count in [1, 2] {
-                        let uncertain =
-                            Uncertain { count, first, must_change: false, is_far: false };
+                        let uncertain = Uncertain { first, ..any(count) };
                         assert_same_samples(examples(&space, &all), uncertain, 4000, &mut random);
                     }
                 }

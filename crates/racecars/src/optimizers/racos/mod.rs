@@ -172,7 +172,8 @@ impl RacosSearch {
             // Where what is near was seen, redrawing the old value would only lead back there.
             let is_far = attempt >= AdaptiveRegion::TRIES_PER_COORDINATE && extra > 0;
             let must_change = !can_repeat && (count == 1 || is_far);
-            let uncertain = Uncertain { first, count, must_change, is_far };
+            let frees_categories = schedule.is_adaptive();
+            let uncertain = Uncertain { first, count, must_change, is_far, frees_categories };
             let is_seen = |key| !can_repeat && (key == positive.key || ledger.has_seen(key));
             if let Some(key) = classifier.draw(examples, region, uncertain, random, is_seen) {
                 classifier.write(&positive.point, point);
