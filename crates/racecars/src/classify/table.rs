@@ -1,5 +1,6 @@
 //! Where the negatives differ from x+, one bit per negative and coordinate. From step to step few of these bits change,
-//! while reading the points to find the differences again would be most of the cost of a step in a discrete space.
+//! while reading the points to find the differences again would be most of the cost of a step in a discrete space. And a
+//! function that reads two points, for all others.
 
 use crate::sample::Sample;
 
@@ -66,7 +67,7 @@ impl DifferenceTable {
             return;
         }
         let mut changes = 0;
-        let are_few = super::all_differences(old, new, |index| {
+        let are_few = all_differences(old, new, |index| {
             let (word, bit) = (index / 64, index % 64);
             let column = &mut columns[index * *column_words..][..*column_words];
             column.fill(0);
@@ -96,7 +97,7 @@ impl DifferenceTable {
         self.rows[negative * self.row_words + index / 64] >> (index % 64) & 1 != 0
     }
 
-    /// Like [`all_differences`](super::all_differences) of x+ and a negative.
+    /// Like [`all_differences`] of x+ and a negative.
     #[inline]
     pub(super) fn differences(&self, negative: usize, found: impl FnMut(usize) -> bool) -> bool {
         let row = self.rows[negative * self.row_words..][..self.row_words].iter().enumerate();
@@ -118,6 +119,23 @@ pub(super) fn bits(mut word: u64) -> impl Iterator<Item = usize> {
         word &= word - 1;
         Some(bit)
     })
+}
+
+/// Calls `found` with each coordinate in which two points differ, in ascending order, until it returns
+/// false. Returns whether it never did. Equal blocks are skipped at the speed of reading them.
+#[inline]
+pub(crate) fn all_differences(a: &[f64], b: &[f64], mut found: impl FnMut(usize) -> bool) -> bool {
+    const BLOCK: usize = 8;
+    let (a_blocks, a_rest) = a.as_chunks::<BLOCK>();
+    let (b_blocks, b_rest) = b.as_chunks::<BLOCK>();
+    for (block, (a, b)) in a_blocks.iter().zip(b_blocks).enumerate() {
+        let differ = (0..BLOCK).fold(false, |differ, i| differ | (a[i] != b[i]));
+        if differ && !(0..BLOCK).all(|i| a[i] == b[i] || found(block * BLOCK + i)) {
+            return false;
+        }
+    }
+    let rest = a.len() - a_rest.len();
+    (0..a_rest.len()).all(|i| a_rest[i] == b_rest[i] || found(rest + i))
 }
 
 #[cfg(test)]
@@ -173,6 +191,25 @@ mod tests {
                 assert!(found.iter().all(|&index| table.differs(i, index)));
                 assert!(found.iter().all(|&index| table.differing(index, 0) >> i & 1 == 1));
             }
+        }
+    }
+
+    #[test]
+    fn differences_are_found_in_order() {
+        let mut random = Random::new(9);
+        for len in 0..40 {
+            let a: Vec<f64> = (0..len).map(|_| random.index(3) as f64).collect();
+            let b: Vec<f64> =
+                a.iter().map(|x| if random.chance(0.2) { x + 1.0 } else { *x }).collect();
+            let expected: Vec<usize> = (0..len).filter(|&i| a[i] != b[i]).collect();
+            let mut found = Vec::new();
+            let wanted = random.index(6);
+            let are_all = all_differences(&a, &b, |index| {
+                found.push(index);
+                found.len() < wanted
+            });
+            assert_eq!(are_all, expected.is_empty() || expected.len() < wanted);
+            assert_eq!(found, expected[..expected.len().min(wanted.max(1))]);
         }
     }
 }
