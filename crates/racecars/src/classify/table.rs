@@ -47,15 +47,17 @@ impl DifferenceTable {
             return;
         }
         let row = &mut rows[place * *row_words..][..*row_words];
-        let parts = positive.chunks(64).zip(negative.chunks(64));
-        for (part, (word, (a, b))) in row.iter_mut().zip(parts).enumerate() {
-            let pairs = a.iter().zip(b).enumerate();
-            let new = pairs.fold(0, |new, (bit, (a, b))| new | u64::from(a != b) << bit);
-            let old = std::mem::replace(word, new);
-            for bit in bits(old ^ new) {
-                columns[(64 * part + bit) * *column_words + place / 64] ^= 1 << (place % 64);
+        let (column_word, flip) = (place / 64, 1 << (place % 64));
+        for (part, word) in row.iter_mut().enumerate() {
+            for bit in bits(std::mem::take(word)) {
+                columns[(64 * part + bit) * *column_words + column_word] ^= flip;
             }
         }
+        all_differences(positive, negative, |index| {
+            row[index / 64] |= 1 << (index % 64);
+            columns[index * *column_words + column_word] ^= flip;
+            true
+        });
     }
 
     /// Replaces x+ by another point.

@@ -20,7 +20,8 @@ pub(super) struct TrainingSet {
     /// The index of the worst negative, if it is known.
     #[serde(skip)]
     worst: Option<usize>,
-    /// Where the negatives differ from the positive point, if there is only one and some coordinates are discrete.
+    /// Where the negatives differ from the positive point, if there is only one and all coordinates are discrete. Where
+    /// some are real, new negatives are so frequent that reading the points is as fast.
     #[serde(skip)]
     differences: DifferenceTable,
 }
@@ -57,7 +58,7 @@ impl TrainingSet {
     /// Builds the table of differences, if it is missing and of use.
     #[inline]
     pub(super) fn prepare(&mut self, space: &Space) {
-        if self.differences.is_empty() && self.positive_size == 1 && !space.is_continuous() {
+        if self.differences.is_empty() && self.positive_size == 1 && space.is_discrete() {
             self.differences.build(&self.positives[0].point, &self.negatives);
         }
     }
