@@ -1,5 +1,7 @@
 //! The cost of a step of an optimizer, next to its floor: copying a point, drawing the random numbers that a
 //! step needs, and, where coordinates are discrete, looking its key up among those of the run and adding it.
+//! The random numbers are those of a step among reals, in every kind of space. A step among few discrete coordinates needs
+//! more: when most of what is near was proposed before, it draws and looks up several points.
 //!
 //! The steps are those of a real run. A first run records the values of a simple objective; a second one
 //! with the same seed is told the recorded values, without evaluating anything, and timed. The floor is
@@ -26,8 +28,8 @@ pub struct Overhead {
     pub dim: usize,
     /// Nanoseconds per ask and tell, in steady state.
     pub ns_per_step: f64,
-    /// Nanoseconds to copy a point and draw as many random numbers as a step needs; in a space with discrete
-    /// coordinates also to look up and to add its key.
+    /// Nanoseconds to copy a point and draw as many random numbers as a step among reals needs; in a space with
+    /// discrete coordinates also to look up and to add its key.
     pub floor_ns: f64,
     /// `ns_per_step` divided by `floor_ns`.
     pub ratio: f64,

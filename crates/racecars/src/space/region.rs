@@ -1,6 +1,7 @@
 //! The shrunken search region of RACE-CARS (Algorithm 4): the space Omega intersected with a box of
 //! gamma^k times its size around a centre.
 
+use super::axis::{greater, lesser};
 use super::{Axis, Interval};
 use crate::random::{Random, mix, permuted};
 
@@ -41,8 +42,8 @@ impl<'a> SearchRegion<'a> {
         let Interval { low, high } = axis.around(center, self.fraction);
         let interval = match axis {
             Axis::Ordered { last, .. } if self.key.is_none() => Interval {
-                low: low.min(center - 1.0).max(0.0),
-                high: high.max(center + 1.0).min(last),
+                low: greater(lesser(low, center - 1.0), 0.0),
+                high: lesser(greater(high, center + 1.0), last),
             },
             _ => Interval { low, high },
         };

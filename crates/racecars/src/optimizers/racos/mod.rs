@@ -159,6 +159,7 @@ impl RacosSearch {
         let RacosSearch { settings, training, schedule, classifier, .. } = self;
         let (space, random, ledger) = (tools.space, &mut *tools.random, &*tools.ledger);
         let can_repeat = settings.repeats || !space.can_repeat();
+        training.prepare(space);
         for attempt in schedule.first_attempt(random)..2 * MAX_TRIES {
             let examples = training.draw(space, random);
             let positive = examples.positive;
@@ -171,7 +172,8 @@ impl RacosSearch {
             // Where what is near was seen, redrawing the old value would only lead back there.
             let is_far = attempt >= AdaptiveRegion::TRIES_PER_COORDINATE && extra > 0;
             let must_change = !can_repeat && (count == 1 || is_far);
-            let uncertain = Uncertain { first, count, must_change, is_far };
+            let frees_categories = schedule.is_adaptive();
+            let uncertain = Uncertain { first, count, must_change, is_far, frees_categories };
             let is_seen = |key| !can_repeat && (key == positive.key || ledger.has_seen(key));
             if let Some(key) = classifier.draw(examples, region, uncertain, random, is_seen) {
                 classifier.write(&positive.point, point);
@@ -438,6 +440,22 @@ mod tests {
         optimizer.tell(merged, Outcome::from(value)).unwrap();
         let next = optimizer.ask().unwrap();
         assert_eq!(differences(next.point(), &points[0]).len(), 1);
+    }
+
+    /// Negatives that are as good as x+ must not fix the only coordinate in which both are wrong.
+    #[test]
+    fn the_last_wrong_category_is_found() {
+        let colours = crate::Domain::categorical(["red", "green", "blue", "white", "black"]);
+        let space = Space::builder().array("c", 30, colours).build().unwrap();
+        for seed in 0..10 {
+            let mut optimizer = RaceCars::default().optimizer(&space, Some(1500), seed).unwrap();
+            for _ in 0..1500 {
+                let candidate = optimizer.ask().unwrap();
+                let wrong = candidate.point().iter().filter(|c| **c != 0.0).count();
+                optimizer.tell(candidate, Outcome::from(wrong as f64)).unwrap();
+            }
+            assert_eq!(optimizer.best().unwrap().rank.value(), Some(0.0), "seed {seed}");
+        }
     }
 
     #[test]

@@ -109,6 +109,12 @@ impl RegionSchedule {
         }
     }
 
+    /// Whether the width of the region depends on success, unlike in the paper.
+    #[inline]
+    pub(super) fn is_adaptive(&self) -> bool {
+        matches!(self, RegionSchedule::Adaptive(_))
+    }
+
     /// The number of runs that ended.
     pub(super) fn restarts(&self) -> u64 {
         match self {
@@ -202,8 +208,7 @@ impl RegionSchedule {
 
     /// Draws whether the next draw is from the whole axis instead of the region.
     pub(super) fn leaves_region(&self, random: &mut Random) -> bool {
-        matches!(self, RegionSchedule::Adaptive(_))
-            && random.chance(AdaptiveRegion::WHOLE_AXIS_SHARE)
+        self.is_adaptive() && random.chance(AdaptiveRegion::WHOLE_AXIS_SHARE)
     }
 
     /// Checks the invariants of a deserialized state.

@@ -2,7 +2,7 @@
 //! `Replacing` sub-procedure updates it.
 
 use super::settings::Replacing;
-use crate::classify::Examples;
+use crate::classify::{DifferenceTable, Examples};
 use crate::outcome::Rank;
 use crate::random::Random;
 use crate::sample::Sample;
@@ -20,6 +20,10 @@ pub(super) struct TrainingSet {
     /// The index of the worst negative, if it is known.
     #[serde(skip)]
     worst: Option<usize>,
+    /// Where the negatives differ from the positive point, if there is only one and all coordinates are discrete. Where
+    /// some are real, new negatives are so frequent that reading the points is as fast.
+    #[serde(skip)]
+    differences: DifferenceTable,
 }
 
 impl TrainingSet {
@@ -31,6 +35,7 @@ impl TrainingSet {
             positive_size,
             negative_size,
             worst: None,
+            differences: DifferenceTable::default(),
         }
     }
 
@@ -50,13 +55,22 @@ impl TrainingSet {
         Some(self.positives.swap_remove(0))
     }
 
+    /// Builds the table of differences, if it is missing and of use.
+    #[inline]
+    pub(super) fn prepare(&mut self, space: &Space) {
+        if self.differences.is_empty() && self.positive_size == 1 && space.is_discrete() {
+            self.differences.build(&self.positives[0].point, &self.negatives);
+        }
+    }
+
     /// A random positive point that did not fail, and the negatives. The set must be ready.
     pub(super) fn draw<'a>(&'a self, space: &'a Space, random: &mut Random) -> Examples<'a> {
         debug_assert!(self.is_ready(), "positives are drawn from a complete training set");
         let succeeded =
             self.positives.iter().take_while(|sample| !sample.rank.is_failure()).count();
         let positive = &self.positives[random.index(succeeded.max(1))];
-        Examples { space, positive, negatives: &self.negatives }
+        let differences = Some(&self.differences).filter(|table| !table.is_empty());
+        Examples { space, positive, negatives: &self.negatives, differences }
     }
 
     /// Whether a sample of this rank becomes a positive.
@@ -96,7 +110,11 @@ impl TrainingSet {
             return Some(sample);
         }
         self.positives.insert(index, sample);
-        (self.positives.len() > self.positive_size).then(|| self.positives.pop()).flatten()
+        let displaced = (self.positives.len() > self.positive_size).then(|| self.positives.pop());
+        let displaced = displaced.flatten()?;
+        // The table is empty unless there is one positive.
+        self.differences.set_positive(&displaced.point, &self.positives[0].point, &self.negatives);
+        Some(displaced)
     }
 
     /// Adds a negative, or replaces one. Returns the point that drops out.
@@ -133,6 +151,7 @@ impl TrainingSet {
                 farthest.expect(NOT_EMPTY).0
             }
         };
+        self.differences.set_negative(&self.positives[0].point, index, &displaced.point);
         Some(std::mem::replace(&mut self.negatives[index], displaced).point)
     }
 
