@@ -130,7 +130,8 @@ impl Endpoint {
                         Attempt::Busy(format!("it was not reached: {what}"), None)
                     }
                     ureq::Error::Io(error)
-                        if error.kind() == std::io::ErrorKind::ConnectionRefused =>
+                        if error.kind() == std::io::ErrorKind::ConnectionRefused
+                            || is_failed_lookup(&error) =>
                     {
                         Attempt::Busy(format!("it was not reached: {what}"), None)
                     }
@@ -247,6 +248,12 @@ impl Endpoint {
         }
         if shown.is_empty() { "no message".to_string() } else { shown }
     }
+}
+
+/// Whether a host's name was not found: nothing was sent. The standard library has no kind for it.
+fn is_failed_lookup(error: &std::io::Error) -> bool {
+    let of_winsock = cfg!(windows) && matches!(error.raw_os_error(), Some(11001..=11004));
+    of_winsock || error.to_string().starts_with("failed to lookup address")
 }
 
 /// The key in an environment variable. It is in no message.

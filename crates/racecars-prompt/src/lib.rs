@@ -10,6 +10,7 @@ mod caller;
 pub mod data;
 mod endpoint;
 mod error;
+mod halving;
 mod metric;
 mod propose;
 mod race;

@@ -41,7 +41,20 @@ pub(crate) fn mean(scores: &[Score]) -> f64 {
     scores.iter().map(|score| score.value).sum::<f64>() / scores.len().max(1) as f64
 }
 
+/// The differences from the best prompt, text by text.
+fn differences(scores: &[Score], best: &[Score]) -> Vec<f64> {
+    scores.iter().zip(best).map(|(ours, theirs)| ours.value - theirs.value).collect()
+}
+
 impl Rule {
+    /// What a dropped candidate counts as, beside the best prompt, which has scores on all texts.
+    pub(crate) fn estimate(&self, scores: &[Score], best: &[Score]) -> f64 {
+        let differences = differences(scores, best);
+        let difference = differences.iter().sum::<f64>() / differences.len().max(1) as f64;
+        let estimate = mean(best) + difference.min(0.0);
+        if self.is_accuracy { estimate.max(0.0) } else { estimate }
+    }
+
     /// The verdict on a candidate with these scores, beside the best prompt's.
     pub(crate) fn judge(&self, trial: u64, scores: &[Score], best: Option<&[Score]>) -> Verdict {
         if scores.len() >= self.texts {
@@ -50,18 +63,14 @@ impl Rule {
         let Some(best) = best.filter(|_| self.level > 0.0 && !scores.is_empty()) else {
             return Verdict::Undecided;
         };
-        let differences: Vec<f64> =
-            scores.iter().zip(best).map(|(ours, theirs)| ours.value - theirs.value).collect();
-        let difference = differences.iter().sum::<f64>() / differences.len() as f64;
-        let estimate = mean(best) + difference.min(0.0);
-        let estimate =
-            Verdict::Dropped(if self.is_accuracy { estimate.max(0.0) } else { estimate });
+        let differences = differences(scores, best);
+        let estimate = Verdict::Dropped(self.estimate(scores, best));
         let left = (self.texts - scores.len()) as f64;
         let total = |scores: &[Score]| scores.iter().map(|score| score.value).sum::<f64>();
         if self.is_accuracy && total(scores) + left <= total(best) {
             return estimate;
         }
-        if difference >= 0.0 {
+        if differences.iter().sum::<f64>() >= 0.0 {
             return Verdict::Undecided;
         }
         let mut random = Random::stream(self.seed, (trial << 20) + scores.len() as u64);

@@ -82,7 +82,7 @@ pub struct Reported {
     pub trial: u64,
     /// What was chosen.
     pub choices: Value,
-    /// On the training texts, which it was chosen by.
+    /// On the training texts, which it was chosen by. The first prompt may have seen only some of them.
     pub train: TableScore,
     /// On the development texts, which chose it among the best.
     pub dev: Option<TableScore>,

@@ -2,8 +2,10 @@
 //! say how good the chosen prompt is.
 //!
 //! The study's folder has the journal (`racecars report` and `export` read it), the answers, and what must stay
-//! the same. Candidates are evaluated one after the other, the requests of a minibatch at once: so the result
-//! does not depend on the number of jobs, nor on interruptions.
+//! the same. After the first ones, candidates are evaluated one after the other, the requests of a minibatch at
+//! once: so the result does not depend on the number of jobs, nor on interruptions.
+
+mod first;
 
 use crate::caller::{Caller, Limit, NoAnswer, OnRetry, Request};
 use crate::data::Row;
@@ -15,6 +17,7 @@ use crate::race::{Rule, Verdict, mean};
 use crate::report::{Report, Stop};
 use crate::store::{Spent, Store};
 use crate::task::{Candidate, Task};
+use first::{FIRST_PROMPTS, first_prompts};
 use racecars::{Algorithm, Budget, Next, StopRules, Trial};
 use racecars_figures::files;
 use racecars_study::journal::{self, Event, Tell};
@@ -22,7 +25,7 @@ use racecars_study::{
     FailureKind, Interrupt, NamedPoint, Outcome, Recorded, Recorder, Settings as StudySettings,
     Source, StopReason,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -33,9 +36,6 @@ const FIRST_FAILURES: u64 = 3;
 /// Up to this many prompts and coordinates the default algorithm is the Gaussian process.
 const GP_CANDIDATES: u64 = 300;
 const GP_COORDINATES: usize = 1000;
-/// It begins with this many prompts all over the space: bad ones are dropped after a few texts, and how an example
-/// works with an instruction says little of others.
-const GP_DESIGN: usize = 12;
 
 /// The progress of a search.
 #[derive(Debug, Clone, Copy)]
@@ -71,6 +71,12 @@ pub(crate) struct Standing {
 struct Past {
     /// Trial, point, and the score of each text.
     complete: Vec<(u64, Vec<f64>, Vec<f64>)>,
+    /// Trial and point of all that have an outcome.
+    told: Vec<(u64, Vec<f64>)>,
+    /// The number of first prompts, if one of them has an outcome.
+    first: Option<u64>,
+    /// The very first prompt, if it was dropped: point and scores.
+    dropped_start: Option<(Vec<f64>, Vec<f64>)>,
     dropped: u64,
     failures: u64,
 }
@@ -81,6 +87,10 @@ struct Search<'a> {
     proposals: Proposals,
     rule: Rule,
     standings: Vec<Standing>,
+    /// The very first prompt, with its scores on all or some of the training texts.
+    first: Option<Standing>,
+    /// First prompts in a race that has not ended.
+    racing: u64,
     dropped: u64,
     failures: u64,
     first_failure: Option<String>,
@@ -95,13 +105,15 @@ fn planned_candidates(task: &Task) -> Result<u64> {
     if search_calls < 2 * texts {
         return Err(Error::setting(format!(
             "limits.calls is {}: {} are kept for the {} finalists on {} development texts and two prompts on {} \
-             test texts, and the search needs at least {}, two prompts on {texts} training texts",
+             test texts, and the search needs at least {}, two prompts on {texts} training texts. Set it to {} or more, or \
+             use fewer texts (data.dev_texts, data.test_texts)",
             task.settings.limits.calls,
             task.final_calls(),
             task.settings.search.finalists,
             task.dev.len(),
             task.test.len(),
-            2 * texts
+            2 * texts,
+            task.final_calls() + 2 * texts
         )));
     }
     Ok(task.settings.search.candidates.unwrap_or((3 * search_calls / texts).max(20)))
@@ -121,7 +133,7 @@ pub fn search(
     let endpoint = Endpoint::new(&task.settings.endpoint)?;
     let planned = planned_candidates(task)?;
     check_manifest(task, folder)?;
-    let past = read_past(task, folder)?;
+    let mut past = read_past(task, folder)?;
     let Recorded { mut recorder, mut session, out, .. } =
         Recorder::open(folder, &task.space, &study_settings(task, planned)?)?;
     write_manifest(task, folder)?;
@@ -136,12 +148,16 @@ pub fn search(
         is_accuracy: task.metric.is_accuracy(),
         seed: task.settings.search.seed,
     };
+    let is_begun = !past.told.is_empty();
+    let mut first = past.take_unfinished_first();
     let mut search = Search {
         task,
         caller,
         proposals: Proposals::open(folder)?,
         rule,
         standings: Vec::new(),
+        first: None,
+        racing: 0,
         dropped: past.dropped,
         failures: past.failures,
         first_failure: None,
@@ -153,9 +169,41 @@ pub fn search(
     rules.evaluations = Some(planned);
     session.set_rules(rules)?;
     search.caller.keep_for_later(task.final_calls());
-    let mut again = out.into_iter();
+    let mut again = VecDeque::from(out);
+    // The first prompts race side by side; they are asked for before any of them has an outcome.
+    if !is_begun {
+        let count = first_prompts(task, planned)?;
+        while again.len() < count {
+            match session.next(Duration::ZERO)? {
+                Next::Evaluate(trial) => {
+                    recorder.asked(trial.number(), trial.point(), None, Recorder::now())?;
+                    again.push_back(trial);
+                }
+                Next::Told => {}
+                Next::Wait | Next::Stop(_) => break,
+            }
+        }
+    }
+    let mut ended = None;
+    if !first.is_empty() || (!is_begun && again.len() > 1) {
+        let told = first.len();
+        first.extend(again.iter().map(|trial| (trial.number(), trial.point().to_vec())));
+        match search.race_first(&first) {
+            Ok(tells) => {
+                for (trial, tell) in again.drain(..).zip(&tells[told..]) {
+                    recorder.told(tell)?;
+                    session.tell(trial, tell.outcome.clone())?;
+                }
+                search.show("searching");
+            }
+            Err(reason) => ended = Some(stopped_by(reason, &mut recorder)?),
+        }
+    }
     let stop = loop {
-        let trial = match again.next() {
+        if let Some(stop) = ended {
+            break stop;
+        }
+        let trial = match again.pop_front() {
             Some(trial) => trial,
             None => match session.next(Duration::ZERO)? {
                 Next::Evaluate(trial) => {
@@ -178,19 +226,7 @@ pub fn search(
                 session.tell(trial, tell.outcome)?;
                 search.show("searching");
             }
-            Err(NoAnswer::Limit(limit)) => {
-                recorder.stopped(StopReason::Evaluations)?;
-                break Stop::Limit(limit);
-            }
-            Err(NoAnswer::Interrupted) => {
-                recorder.stopped(StopReason::Interrupted)?;
-                break Stop::Interrupted;
-            }
-            Err(NoAnswer::Fatal(error)) => {
-                recorder.stopped(StopReason::WorkersLost)?;
-                return Err(error);
-            }
-            Err(NoAnswer::Refused(why)) => return Err(Error::endpoint(why)),
+            Err(reason) => ended = Some(stopped_by(reason, &mut recorder)?),
         }
     };
     let mut report = search.finish(stop, folder)?;
@@ -198,6 +234,18 @@ pub fn search(
     report.seconds = started.elapsed().as_secs_f64();
     files::write(&folder.join("result.json"), &report.to_json()?)?;
     Ok(report)
+}
+
+/// Writes why a run ends.
+fn stopped_by(reason: NoAnswer, recorder: &mut Recorder) -> Result<Stop> {
+    let (noted, stop) = match reason {
+        NoAnswer::Limit(limit) => (StopReason::Evaluations, Ok(Stop::Limit(limit))),
+        NoAnswer::Interrupted => (StopReason::Interrupted, Ok(Stop::Interrupted)),
+        NoAnswer::Fatal(error) => (StopReason::WorkersLost, Err(error)),
+        NoAnswer::Refused(why) => return Err(Error::endpoint(why)),
+    };
+    recorder.stopped(noted)?;
+    stop
 }
 
 /// Moves the journal of the study in `folder` aside, so that a search begins afresh; the answers stay.
@@ -220,8 +268,9 @@ fn study_settings(task: &Task, planned: u64) -> Result<StudySettings> {
     let mut algorithm = match &search.algorithm {
         Some(algorithm) => algorithm.clone(),
         // `auto` searches subsets and orders around its first point, which suits more evaluations than these.
+        // Its first prompts are all over the space: how an example works with an instruction says little of others.
         None if planned <= GP_CANDIDATES && task.space.dimension() <= GP_COORDINATES => {
-            format!("gp(design={GP_DESIGN})").parse::<Algorithm>()?
+            format!("gp(design={FIRST_PROMPTS})").parse::<Algorithm>()?
         }
         None => Algorithm::default(),
     };
@@ -247,21 +296,35 @@ fn read_past(task: &Task, folder: &Path) -> Result<Past> {
         return Ok(past);
     }
     let mut scores: HashMap<u64, Vec<f64>> = HashMap::new();
+    let mut asked = 0;
     journal::read(&path, |_, event| {
-        if let Event::Tell(Tell { trial, values, .. }) = event {
-            scores.insert(trial, values);
+        match event {
+            Event::Ask(ask) => asked = asked.max(ask.trial + 1),
+            Event::Tell(Tell { trial, values, .. }) => {
+                past.first.get_or_insert(asked);
+                scores.insert(trial, values);
+            }
+            _ => {}
         }
         Ok(())
     })?;
     Recorder::read(
         folder,
         |_| Ok(()),
-        |trial| match scores.remove(&trial.trial) {
-            _ if trial.outcome.is_failure() => past.failures += 1,
-            Some(scores) if scores.len() >= task.train.len() => {
-                past.complete.push((trial.trial, trial.point, scores));
+        |trial| {
+            past.told.push((trial.trial, trial.point.clone()));
+            match scores.remove(&trial.trial) {
+                _ if trial.outcome.is_failure() => past.failures += 1,
+                Some(scores) if scores.len() >= task.train.len() => {
+                    past.complete.push((trial.trial, trial.point, scores));
+                }
+                scores => {
+                    past.dropped += 1;
+                    if trial.trial == 0 {
+                        past.dropped_start = Some((trial.point, scores.unwrap_or_default()));
+                    }
+                }
             }
-            _ => past.dropped += 1,
         },
     )?;
     Ok(past)
@@ -300,14 +363,22 @@ impl Search<'_> {
     /// Takes over the prompts of earlier runs.
     fn restore(&mut self, past: Past) -> Result<()> {
         for (trial, point, values) in past.complete {
-            let mut candidate = self.task.candidate(&point)?;
-            self.proposals.fill_known(&mut candidate);
-            let point = NamedPoint::decode(&self.task.space, &point);
-            // The race needs the values only; what is reported is scored again.
-            let scores = values.into_iter().map(|value| Score { value, accuracy: value }).collect();
-            self.standings.push(Standing { trial, candidate, point, scores });
+            let standing = self.restored(trial, &point, values)?;
+            self.standings.push(standing);
+        }
+        if let Some((point, values)) = past.dropped_start {
+            self.first = Some(self.restored(0, &point, values)?);
         }
         Ok(())
+    }
+
+    fn restored(&self, trial: u64, point: &[f64], values: Vec<f64>) -> Result<Standing> {
+        let mut candidate = self.task.candidate(point)?;
+        self.proposals.fill_known(&mut candidate);
+        let point = NamedPoint::decode(&self.task.space, point);
+        // The race needs the values only; what is reported is scored again.
+        let scores = values.into_iter().map(|value| Score { value, accuracy: value }).collect();
+        Ok(Standing { trial, candidate, point, scores })
     }
 
     /// The best prompt so far: of equals the earliest.
@@ -323,10 +394,14 @@ impl Search<'_> {
         ranked
     }
 
+    fn tried(&self) -> u64 {
+        self.standings.len() as u64 + self.racing + self.dropped + self.failures
+    }
+
     fn show(&mut self, stage: &'static str) {
         let spent = self.caller.spent();
         let progress = Progress {
-            candidates: self.standings.len() as u64 + self.dropped + self.failures,
+            candidates: self.tried(),
             planned: self.planned,
             best: self.best().map(|best| mean(&best.scores)),
             spent,
@@ -344,13 +419,7 @@ impl Search<'_> {
         let (outcome, scores) = match raced {
             Ok(raced) => raced,
             Err(NoAnswer::Refused(why)) => {
-                self.failures += 1;
-                let first = self.first_failure.get_or_insert_with(|| why.clone());
-                if self.failures >= FIRST_FAILURES && self.standings.is_empty() {
-                    return Err(NoAnswer::Fatal(Error::endpoint(format!(
-                        "the first {FIRST_FAILURES} prompts were all refused, and none ever worked. The first: {first}"
-                    ))));
-                }
+                self.refused(&why, !self.standings.is_empty())?;
                 (Outcome::failure(FailureKind::Error, why), Vec::new())
             }
             Err(other) => return Err(other),
@@ -365,6 +434,18 @@ impl Search<'_> {
             at: Recorder::now(),
             stderr: None,
         })
+    }
+
+    /// Counts a prompt that the endpoint refused; the run ends if too many were and none ever worked.
+    fn refused(&mut self, why: &str, has_worked: bool) -> Result<(), NoAnswer> {
+        self.failures += 1;
+        let first = self.first_failure.get_or_insert_with(|| why.to_string());
+        if self.failures >= FIRST_FAILURES && !has_worked {
+            return Err(NoAnswer::Fatal(Error::endpoint(format!(
+                "the first {FIRST_FAILURES} prompts were all refused, and none ever worked. The first: {first}"
+            ))));
+        }
+        Ok(())
     }
 
     fn race(&mut self, trial: &Trial) -> Result<(Outcome, Vec<Score>), NoAnswer> {
@@ -489,11 +570,14 @@ impl Search<'_> {
         if !is_complete || chosen.is_none() {
             chosen = finalists.first().map(|best| (best.clone(), Vec::new()));
         }
-        let start = self.standings.iter().find(|standing| standing.trial == 0).cloned();
+        let complete = self.standings.iter().find(|standing| standing.trial == 0);
+        let start = complete.or(self.first.as_ref()).filter(|first| !first.scores.is_empty());
+        // Before one can be chosen, there is nothing to compare it with.
+        let start = start.filter(|_| chosen.is_some()).cloned();
         let mut prompts = Vec::new();
         for standing in chosen.iter().map(|(best, _)| best).chain(&start) {
             // From the store: nothing is sent.
-            let train: Vec<&Row> = task.train.iter().collect();
+            let train: Vec<&Row> = task.train[..standing.scores.len()].iter().collect();
             let train = self.scores(&standing.candidate, &train).map_err(unexpected)?;
             let test = match stop {
                 Stop::Interrupted => Vec::new(),
@@ -520,7 +604,7 @@ impl Search<'_> {
     fn counts(&self) -> crate::report::Counts {
         let spent = self.caller.spent();
         crate::report::Counts {
-            candidates: self.standings.len() as u64 + self.dropped + self.failures,
+            candidates: self.tried(),
             dropped: self.dropped,
             refused: self.failures,
             planned: self.planned,

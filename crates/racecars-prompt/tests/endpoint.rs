@@ -81,6 +81,59 @@ fn the_result_does_not_depend_on_the_number_of_jobs() {
     assert!(fake.seen.lock().unwrap().most_at_once > 1);
 }
 
+/// The first prompts race side by side. The very first is dropped like any other, and is still what the best is compared
+/// with.
+#[test]
+fn the_first_prompts_are_halved() {
+    let fake = Fake::start(|_, body| Reply::Body(answer(body)));
+    let folder = tempfile::tempdir().unwrap();
+    // 72 calls for the search, three prompts on all 24 texts.
+    let small = task(folder.path(), &fake.url, 200, "");
+    let report = search(&small, folder.path(), 4).unwrap();
+    assert!(report.counts.candidates >= 6, "{:?}", report.counts);
+    assert!(report.counts.dropped >= 4, "{:?}", report.counts);
+    let (best, start) = (report.best.unwrap(), report.start.unwrap());
+    assert_eq!((best.train.texts, start.trial, start.train.texts), (24, 0, 4));
+    assert!(start.test.is_some() && report.gain.is_some());
+    // With the race off, all prompts are tried on all texts.
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_task(folder.path(), &fake.url, 200, "");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("[search]", "[search]\ndrop_level = 0")).unwrap();
+    let all = Task::new(Settings::read(&path).unwrap()).unwrap();
+    let report = search(&all, folder.path(), 4).unwrap();
+    assert_eq!((report.counts.candidates, report.counts.dropped), (3, 0));
+}
+
+/// A study resumed from any part of its journal ends as if it had not been interrupted, without a request.
+#[test]
+fn a_journal_that_ends_anywhere_is_resumed_to_the_same_result() {
+    let fake = Fake::start(|_, body| Reply::Body(answer(body)));
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_task(folder.path(), &fake.url, 5000, "");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("[search]", "[search]\ncandidates = 20")).unwrap();
+    let task = Task::new(Settings::read(&path).unwrap()).unwrap();
+    let result = |report: Report| {
+        let best = report.best.unwrap();
+        let start = report.start.unwrap();
+        let counts = (report.counts.candidates, report.counts.dropped, report.counts.spent.calls);
+        (best.trial, best.choices, start.train.texts, counts)
+    };
+    let whole = result(search(&task, folder.path(), 4).unwrap());
+    let requests = fake.requests();
+    let journal = folder.path().join("study").join(racecars_study::journal::FILE);
+    let text = std::fs::read_to_string(&journal).unwrap();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    // One for the study, 12 that ask for the first prompts, 12 that tell of them.
+    assert!(lines[12].contains("\"ask\"") && lines[13].contains("\"tell\""));
+    for end in [1, 2, 7, 13, 14, 19, 24, 25, 26, 27, lines.len()] {
+        std::fs::write(&journal, lines[..end].concat()).unwrap();
+        assert_eq!(result(search(&task, folder.path(), 4).unwrap()), whole, "{end} lines");
+    }
+    assert_eq!(fake.requests(), requests);
+}
+
 #[test]
 fn what_passes_is_tried_again_and_lies_are_not_believed() {
     let folder = tempfile::tempdir().unwrap();
@@ -189,6 +242,13 @@ fn a_long_pause_ends_the_run_and_an_absent_endpoint_is_named() {
     let absent = task(folder.path(), "http://127.0.0.1:9/v1", 500, "retries = 0");
     let error = search(&absent, folder.path(), 1).unwrap_err().to_string();
     assert!(error.contains("127.0.0.1:9") && error.contains("not reached"), "{error}");
+    // A name that is not found costs nothing.
+    let folder = tempfile::tempdir().unwrap();
+    let unknown = task(folder.path(), "http://nowhere.invalid/v1", 500, "retries = 0");
+    let error = search(&unknown, folder.path(), 1).unwrap_err().to_string();
+    assert!(error.contains("nowhere.invalid") && error.contains("not reached"), "{error}");
+    let answers = std::fs::read_to_string(folder.path().join("study").join(ANSWERS)).unwrap();
+    assert!(!answers.contains("lost"), "{answers}");
 }
 
 #[test]

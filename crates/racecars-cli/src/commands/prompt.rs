@@ -21,9 +21,9 @@ use std::time::Duration;
 ///
 /// Ctrl-C once: wait for the answers under way, then stop; twice: stop now.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = FILE_AND_EXAMPLES)]
 pub(crate) struct PromptCommand {
-    /// The file with the settings; docs/prompts.md describes it
+    /// The file with the settings; --help shows a small one
     file: PathBuf,
     /// The study's folder [default: the name of the file with -study instead of .toml]
     #[arg(long, value_name = "DIR")]
@@ -48,12 +48,39 @@ pub(crate) struct PromptCommand {
     json: bool,
 }
 
-const EXAMPLES: &str = "\
+macro_rules! examples {
+    () => {
+        "\
 Examples:
   racecars prompt sentiment.toml --dry-run             the first prompt as it would be sent
-  racecars prompt sentiment.toml --jobs 8              search, or resume the search
+  racecars prompt sentiment.toml                       search, or resume the search
   racecars prompt sentiment.toml --calls 5000          go on with a larger limit
-  racecars report sentiment-study                      an HTML page about the search";
+  racecars report sentiment-study                      an HTML page about the search"
+    };
+}
+
+const EXAMPLES: &str = examples!();
+
+const FILE_AND_EXAMPLES: &str = concat!(
+    r#"A small file (all keys: docs/prompts.md, "The file"):
+  [endpoint]
+  url = "http://127.0.0.1:8080/v1"
+  model = "the-model"
+  key_variable = "API_KEY"                       # leave it out if no key is needed
+  [prompt]
+  template = "{instruction}\nReview: {review}\nSentiment:"   # review: a column of the data
+  [choices]
+  instruction = ["Is the review positive or negative?", "Judge the review with one word."]
+  [data]                                         # tables with the columns review and label
+  train = "train.tsv"
+  dev = "dev.tsv"
+  test = "test.tsv"
+  [limits]
+  calls = 1000
+
+"#,
+    examples!()
+);
 
 impl PromptCommand {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
@@ -237,7 +264,14 @@ fn scores(report: &Report, best: &Reported) -> String {
     ];
     for (name, ours, theirs) in tables {
         if let Some(ours) = ours {
-            let theirs = theirs.map_or(String::new(), |theirs| percent(report, theirs.accuracy));
+            let theirs = theirs.map_or(String::new(), |theirs| {
+                // The first prompt may have been dropped after some of the training texts.
+                let part = match theirs.texts == ours.texts {
+                    true => String::new(),
+                    false => format!(", {} texts", theirs.texts),
+                };
+                percent(report, theirs.accuracy) + &part
+            });
             rows.add_row([
                 name.to_string(),
                 ours.texts.to_string(),
