@@ -29,6 +29,12 @@ pub(super) fn is_bounded(x: f64) -> bool {
     x.abs() < 1e100
 }
 
+/// The greatest length of a step that is likely in n dimensions (Hansen 2011, eq. (4)).
+pub(super) fn longest_step(n: usize) -> f64 {
+    let n = n as f64;
+    n.sqrt() + 2.0 * n / (n + 2.0)
+}
+
 /// A candidate of a generation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step<'a> {
@@ -80,8 +86,7 @@ impl Distribution {
     /// Shortens a step to a length that is likely under this distribution (Hansen 2011, eqs. (3) and (4)).
     /// A step that overflowed becomes a zero step. Returns y^T C^-1 y.
     pub(super) fn shorten(&self, y: &mut [f64], work: &mut Workspace) -> f64 {
-        let n = y.len() as f64;
-        let longest = n.sqrt() + 2.0 * n / (n + 2.0);
+        let longest = longest_step(y.len());
         let mut length = self.covariance.squared_length(y, work);
         if length > longest * longest {
             let factor = longest / length.sqrt();

@@ -16,7 +16,7 @@
 //! pseudoinverse. The minimum is that in a ball around the mean, so that a model that is linear or not convex
 //! has one, too. On plateaus there is no model.
 
-use super::distribution::Distribution;
+use super::distribution::{Distribution, longest_step};
 use super::encoding::{bend, tangent};
 use crate::linalg::cholesky::factorize;
 use crate::linalg::product::{OuterProducts, dot};
@@ -304,8 +304,8 @@ impl Model {
                 products = rest;
             }
         }
-        // No farther than a step that is likely, as for injected points.
-        let radius = (n as f64).sqrt() + 2.0 * n as f64 / (n as f64 + 2.0);
+        // No farther than injected points.
+        let radius = longest_step(n);
         let (low, high) = (vec![f64::NEG_INFINITY; n], vec![f64::INFINITY; n]);
         let region = Region { radius, low: &low, high: &high };
         let mut z = vec![0.0; n];
