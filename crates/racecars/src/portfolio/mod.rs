@@ -27,11 +27,14 @@ use crate::space::Space;
 use referee::{Reevaluation, Referee, Verdict};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::fmt;
 
 /// Names in reports of evaluations that are not a member's.
 const REFEREE: &str = "referee";
 const SURVEY: &str = "survey";
+/// No member begins with more evaluations than this.
+const MAX_KEPT: usize = 1 << 16;
 
 /// Creates the members and decides which one is active.
 pub(crate) trait Rule: fmt::Debug + Send + Serialize + DeserializeOwned {
@@ -128,7 +131,10 @@ pub(crate) struct Team {
     referee: Option<Referee>,
     /// Points told before the members were chosen. Members that look for a start of their own begin with
     /// them.
-    early: Vec<EarlyPoint>,
+    early: Vec<ToldPoint>,
+    /// The latest evaluations, at most `keeps`, with which a member begins that models all values.
+    latest: VecDeque<ToldPoint>,
+    keeps: usize,
     /// Whether a member is active only until the rule knows enough to choose.
     is_provisional: bool,
     /// Whether known points were told.
@@ -141,7 +147,7 @@ pub(crate) struct Team {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct EarlyPoint {
+struct ToldPoint {
     point: Box<[f64]>,
     rank: Rank,
     measured: Option<Measured>,
@@ -204,12 +210,41 @@ impl Team {
 
     /// Tells a member all points told before a member was active.
     fn tell_early(&mut self, place: usize) -> Result<()> {
-        for index in 0..self.early.len() {
-            let EarlyPoint { point, rank, measured } = &self.early[index];
-            let (point, rank, measured) = (point.clone(), *rank, measured.clone());
-            self.tell_known(place, point, rank, measured.as_ref())?;
+        let early = std::mem::take(&mut self.early);
+        let told = self.tell_points(place, &early);
+        self.early = early;
+        told
+    }
+
+    /// Tells a member the latest evaluations.
+    fn tell_latest(&mut self, place: usize) -> Result<()> {
+        let latest = std::mem::take(&mut self.latest);
+        let told = self.tell_points(place, &latest);
+        self.latest = latest;
+        told
+    }
+
+    fn tell_points<'a>(
+        &mut self,
+        place: usize,
+        points: impl IntoIterator<Item = &'a ToldPoint>,
+    ) -> Result<()> {
+        for ToldPoint { point, rank, measured } in points {
+            self.tell_known(place, point.clone(), *rank, measured.as_ref())?;
         }
         Ok(())
+    }
+
+    /// Keeps an evaluation, or a known point, for members that begin later.
+    fn keep(&mut self, sample: &Sample, measured: Option<&Measured>) {
+        if self.keeps == 0 {
+            return;
+        }
+        if self.latest.len() >= self.keeps {
+            self.latest.pop_front();
+        }
+        let (point, rank) = (sample.point.clone(), sample.rank);
+        self.latest.push_back(ToldPoint { point, rank, measured: measured.cloned() });
     }
 
     /// Tells a member the best point.
@@ -353,7 +388,7 @@ impl Team {
         self.has_known = true;
         if !self.has_active_member() {
             let Sample { point, rank, .. } = sample;
-            self.early.push(EarlyPoint { point, rank, measured: measured.cloned() });
+            self.early.push(ToldPoint { point, rank, measured: measured.cloned() });
             return Ok(());
         }
         for place in 0..self.members.len() {
@@ -435,10 +470,10 @@ impl Team {
     /// Checks the invariants of a deserialized team.
     fn is_sound(&self, space: &Space, ledger: &Ledger<Origin>) -> bool {
         let is_member = |place: usize| place < self.members.len();
-        let is_early = |early: &EarlyPoint| {
-            space.check(&early.point).is_ok()
-                && early.rank.is_sound()
-                && early.measured.as_ref().is_none_or(Measured::is_sound)
+        let is_told = |told: &ToldPoint| {
+            space.check(&told.point).is_ok()
+                && told.rank.is_sound()
+                && told.measured.as_ref().is_none_or(Measured::is_sound)
         };
         let is_origin = |origin: &Origin| match origin {
             Origin::Member(candidate) => is_member(candidate.member),
@@ -449,7 +484,8 @@ impl Team {
         self.best.is_sound(space)
             && self.violations.iter().all(|most| (0.0..f64::INFINITY).contains(most))
             && self.activated.iter().all(|&place| is_member(place))
-            && self.early.iter().all(is_early)
+            && self.early.iter().chain(&self.latest).all(is_told)
+            && self.latest.len() <= self.keeps.min(MAX_KEPT)
             && accounts.all(Account::is_sound)
             && ledger.marks().all(is_origin)
             && self.referee.as_ref().is_none_or(|referee| {
@@ -470,6 +506,12 @@ pub(crate) struct PortfolioSearch<R: Rule> {
 impl<R: Rule> PortfolioSearch<R> {
     pub(crate) fn new(rule: R, budget: Option<u64>) -> Self {
         PortfolioSearch { rule, team: Team { budget, ..Team::default() } }
+    }
+
+    /// Keeps this many of the latest evaluations for members that begin later.
+    pub(crate) fn keeping(mut self, keeps: usize) -> Self {
+        self.team.keeps = keeps;
+        self
     }
 }
 
@@ -511,6 +553,7 @@ impl<R: Rule> Search for PortfolioSearch<R> {
     ) -> Result<Option<Box<[f64]>>> {
         let PortfolioSearch { rule, team } = self;
         let Evaluated { sample, asked, .. } = evaluated;
+        team.keep(&sample, tools.measured);
         if let Some(measured) = tools.measured {
             rule.learn_constraints();
             team.learn_scale(measured);
@@ -559,7 +602,7 @@ impl<R: Rule> Search for PortfolioSearch<R> {
                     return Ok(Some(sample.point));
                 }
                 let Sample { point, rank, .. } = sample;
-                team.early.push(EarlyPoint { point, rank, measured: tools.measured.cloned() });
+                team.early.push(ToldPoint { point, rank, measured: tools.measured.cloned() });
                 Ok(None)
             }
         }

@@ -21,7 +21,7 @@
 //! generation takes half as many outcomes as are out, with the parameters of that population.
 //!
 //! A point that was never asked is also injected, and does not count towards lambda. The search starts at
-//! the best of the points told before the first ask.
+//! the best of the points told before the first ask, and a surrogate begins with all of them.
 
 mod covariance;
 mod distribution;
@@ -34,6 +34,7 @@ mod stopping;
 mod surrogate;
 
 pub use settings::{CmaEs, Restarts};
+pub(crate) use surrogate::capacity as surrogate_capacity;
 
 use super::ledger::Ledger;
 use super::shell::{Evaluated, Proposal, Search, Setup, Tools};
@@ -202,12 +203,20 @@ impl CmaEsSearch {
         }
     }
 
-    /// Moves the mean to a point, before the first candidate of a run.
-    fn start_at(&mut self, space: &Space, point: &[f64]) {
+    /// Learns a point before the first candidate: the mean moves to the best one.
+    fn learn_first(&mut self, space: &Space, point: &[f64], rank: Rank, is_best: bool) {
+        let mut place = vec![0.0; point.len()];
         // No mirror image is nearer to the middle of the box than the point itself.
         self.scratch.step.fill(0.5);
-        encoding::encode(space, point, &self.scratch.step, &mut self.distribution.mean);
-        self.update_scale(space);
+        encoding::encode(space, point, &self.scratch.step, &mut place);
+        if let (Some(surrogate), Some(value)) = (&mut self.surrogate, rank.value()) {
+            surrogate.push(place.iter().copied(), value, self.schedule.population);
+            surrogate.begin_generation(self.schedule.population);
+        }
+        if is_best {
+            self.distribution.mean = place;
+            self.update_scale(space);
+        }
     }
 
     /// Injects a point that was not drawn from the current distribution (Hansen 2011, eqs. (3) and (4)).
@@ -218,13 +227,14 @@ impl CmaEsSearch {
         for (i, (y, mean)) in step.iter_mut().zip(&distribution.mean).enumerate() {
             *y = (*y - mean) / (distribution.sigma * scale.get(i).unwrap_or(&1.0));
         }
-        let length = distribution.shorten(step, &mut buffers.work);
-        generation.inject(step, length, rank, known, parameters.lambda / 2);
+        // The value is that of the point itself, not of the shortened step.
         if let (Some(surrogate), Some(value)) = (surrogate, rank.value()) {
-            let Distribution { mean, sigma, .. } = distribution;
-            let point = step.iter().zip(&*mean).map(|(y, mean)| mean + *sigma * y);
+            let Distribution { mean, sigma, .. } = &*distribution;
+            let point = step.iter().zip(mean).map(|(y, mean)| mean + *sigma * y);
             surrogate.push(point, value, parameters.lambda);
         }
+        let length = distribution.shorten(step, &mut buffers.work);
+        generation.inject(step, length, rank, known, parameters.lambda / 2);
     }
 
     /// Records the outcome of a candidate of this generation.
@@ -454,8 +464,7 @@ impl Search for CmaEsSearch {
             }
             None if rank.is_failure() => {}
             None if tools.ledger.next_id() > 0 => self.inject(tools.space, &point, rank, true),
-            None if is_best => self.start_at(tools.space, &point),
-            None => {}
+            None => self.learn_first(tools.space, &point, rank, is_best),
         }
         Ok(Some(point))
     }

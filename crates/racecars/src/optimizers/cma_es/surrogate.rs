@@ -84,28 +84,35 @@ impl Form {
     }
 }
 
+/// The number of evaluations that are stored in dimension n, unless the population is larger.
+pub(crate) fn capacity(n: usize) -> usize {
+    ARCHIVE_FACTOR * Form::largest(n).coefficients(n)
+}
+
 impl Surrogate {
     /// The number of stored evaluations.
     fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Stores an evaluation at coordinates of the search. The oldest ones are dropped.
+    /// Stores an evaluation at coordinates of the search, unless the point is stored already: twice the same value
+    /// would look like a plateau. The oldest ones are dropped.
     pub(super) fn push(&mut self, v: impl Iterator<Item = f64>, value: f64, lambda: usize) {
         let before = self.points.len();
         self.points.extend(v.map(bend));
+        let (stored, latest) = self.points.split_at(before);
+        let n = latest.len();
+        if stored.chunks_exact(n).any(|point| point == latest) {
+            self.points.truncate(before);
+            return;
+        }
         self.values.push(value);
-        let n = self.points.len() - before;
-        let capacity = Surrogate::capacity(n, lambda);
+        let capacity = capacity(n).max(lambda);
         if self.len() > capacity {
             let excess = self.len() - capacity;
             self.points.drain(..excess * n);
             self.values.drain(..excess);
         }
-    }
-
-    fn capacity(n: usize, lambda: usize) -> usize {
-        (ARCHIVE_FACTOR * Form::largest(n).coefficients(n)).max(lambda)
     }
 
     /// Begins a generation: a model needs some evaluations at first, and one in each generation.
@@ -122,7 +129,7 @@ impl Surrogate {
     /// Checks the invariants of a deserialized state.
     pub(super) fn is_sound(&self, n: usize, lambda: usize, told: usize) -> bool {
         self.len().checked_mul(n) == Some(self.points.len())
-            && self.len() <= Surrogate::capacity(n, lambda)
+            && self.len() <= capacity(n).max(lambda)
             && self.values.iter().all(|value| value.is_finite())
             && self
                 .points

@@ -1,8 +1,9 @@
 //! Which members run for how long where the dimension allows models of curvature: the rule of `auto` up
 //! to [`MAX_DIMENSION`] coordinates.
 //!
-//! A run begins with a descent: by quadratic models if evaluations are few, else by quasi-Newton steps. A
-//! descent that converges, stalls or has had its part hands over to the member that is fit for the shape of the
+//! A run begins with a descent: by quadratic models if evaluations are few, else by quasi-Newton steps. If there are
+//! enough for a full quadratic model but not for a survey, the descent is short, and CMA-ES begins with a model of all
+//! its values. A descent that converges, stalls or has had its part hands over to the member that is fit for the shape of the
 //! objective: RACE-CARS if coordinates do not interact, CMA-ES if they do. If there was no survey, or it is unclear,
 //! both have a heat, and the one with the best value continues. While CMA-ES is behind a descent that was cut off, the
 //! two take turns. A member that stalls hands over to one that has not led yet, else to the next best. When CMA-ES has
@@ -15,6 +16,7 @@ use super::super::held::Part;
 use super::super::scan::ScanSearch;
 use super::plan::{self, Leg, Role};
 use super::survey::Shape;
+use crate::optimizers::cma_es::surrogate_capacity;
 use crate::space::{Axis, Space};
 
 /// With constraints that evaluations measure: the least budget per coordinate of which L-SHADE has a part, and the
@@ -35,6 +37,12 @@ const WIDE_QUADRATIC_MAX_DIMENSION: u64 = 50;
 /// From this budget per coordinate on, and from this budget, a descent is not all.
 const LONG_PER_COORDINATE: u64 = 45;
 const LONG_MIN: u64 = 150;
+/// From this budget on, divided by the coefficients of a full quadratic, CMA-ES begins after a short descent with a model
+/// of all values: up to this budget per coordinate, unless there is time for a survey.
+const MODEL_PER_COEFFICIENT: f64 = 4.5;
+const MODEL_MAX_PER_COORDINATE: u64 = 100;
+/// The evaluations per coordinate of that descent.
+const MODEL_DESCENT_PER_COORDINATE: u64 = 5;
 /// With more candidates than this out, several members need this many rounds: the budget divided by the
 /// candidates out. With fewer rounds, one member learns more.
 const FEW_OUT: u64 = 3;
@@ -90,6 +98,12 @@ const MIXED_CMA_ES_PER_COORDINATE: u64 = 60;
 
 /// Ordered coordinates with more values than this are no choices: RACE-CARS, which narrows ranges, is better.
 const CHOICES_MAX_VALUES: f64 = 6.0;
+
+/// The number of evaluations with which CMA-ES begins in this dimension: those that its surrogate stores.
+pub(super) fn keeps(dimension: usize) -> usize {
+    let has_surrogate = SURROGATE_MAX.iter().any(|&(most, _)| dimension as u64 <= most);
+    if has_surrogate { surrogate_capacity(dimension) } else { 0 }
+}
 
 /// Whether all coordinates are choices among a few values.
 pub(super) fn is_of_choices(space: &Space) -> bool {
@@ -207,6 +221,20 @@ impl Contest {
         legs
     }
 
+    /// Whether CMA-ES begins early, with a model of all values.
+    pub(super) fn models_all(self) -> bool {
+        let Contest { horizon, n, has_budget, .. } = self;
+        let coefficients = ((n + 1) * (n + 2) / 2) as f64;
+        let is_enough = horizon as f64 >= MODEL_PER_COEFFICIENT * coefficients;
+        let is_surveyed = plan::surveyed_coordinates(horizon, n as usize) > Some(0);
+        (2..=QUADRATIC_MAX_DIMENSION).contains(&n)
+            && has_budget
+            && is_enough
+            && horizon <= MODEL_MAX_PER_COORDINATE * n
+            && !is_surveyed
+            && self.has_rounds()
+    }
+
     /// Whether members compete.
     pub(super) fn is_open(self) -> bool {
         self.n as usize <= MAX_DIMENSION
@@ -286,6 +314,15 @@ impl Contest {
     pub(super) fn opening(self, shape: Option<Shape>, asked: u64) -> (Vec<Leg>, String) {
         let Contest { horizon, n, out, .. } = self;
         let is_wavy = shape.is_some_and(Shape::is_clearly_wavy);
+        if self.models_all() {
+            let descent = asked + MODEL_DESCENT_PER_COORDINATE * n;
+            let legs = vec![
+                Leg::handing_over(self.look(), descent),
+                Leg::handing_over(Role::CmaEs, horizon),
+            ];
+            let reason = "too few evaluations for a survey: a short descent, then CMA-ES with a model of all values";
+            return (legs, reason.to_string());
+        }
         if !self.is_long() && !is_wavy {
             let is_few = horizon < QUADRATIC_MAX_PER_COORDINATE * n;
             // Without a budget, evaluations may take less time than the steps.

@@ -37,6 +37,8 @@ use survey::{Shape, Survey};
 
 /// The initial standard deviation of CMA-ES, as a fraction of each axis.
 const INITIAL_SIGMA: f64 = 0.2;
+/// The same after a short descent, from which it begins with a model.
+const SIGMA_AFTER_DESCENT: f64 = 0.05;
 /// The bounds of that deviation if CMA-ES continues from the region of RACE-CARS.
 const SIGMA_AFTER_RACE_CARS: [f64; 2] = [0.01, 0.05];
 /// The initial step of polishing after CMA-ES, as a fraction of each axis.
@@ -154,7 +156,8 @@ impl AutoRule {
             .filter(|&coordinates| coordinates > 0 || noise != Noise::No)
             .map(|coordinates| Survey::new(coordinates, random.bits()));
         let rule = AutoRule { seed, noise, budget, horizon, survey, ..AutoRule::default() };
-        Ok(PortfolioSearch::new(rule, budget))
+        let keeps = if space.is_real_box() { contest::keeps(n) } else { 0 };
+        Ok(PortfolioSearch::new(rule, budget).keeping(keeps))
     }
 
     /// Whether the survey is complete, or has waited long enough for lost candidates.
@@ -402,6 +405,10 @@ impl AutoRule {
         let is_mixed = self.legs.iter().any(|leg| leg.role == Role::Reals);
         let is_open = self.legs.len() == 1 || (self.leg > 0 && !space.is_real_box() && !is_mixed);
         let own = (self.budget.is_some() || !is_open || self.is_contest).then_some(evaluations);
+        let contest = self.contest(tools);
+        let has_surrogate = self.is_contest && contest.has_surrogate();
+        let models_all = self.is_contest && contest.models_all();
+        let has_shape = self.survey.as_ref().is_some_and(|survey| survey.shape().is_some());
         let algorithm = match role {
             Role::RaceCars => Algorithm::race_cars(),
             Role::Quadratic => Algorithm::quadratic(),
@@ -421,9 +428,9 @@ impl AutoRule {
                         let [least, most] = SIGMA_AFTER_RACE_CARS;
                         share.clamp(least, most)
                     }
+                    _ if has_surrogate && models_all => SIGMA_AFTER_DESCENT,
                     _ => INITIAL_SIGMA,
                 };
-                let has_surrogate = self.is_contest && self.contest(tools).has_surrogate();
                 let settings = CmaEs::default().sigma(sigma).surrogate(has_surrogate);
                 let algorithm = match self.is_full {
                     true => Algorithm::CmaEs(settings),
@@ -466,6 +473,10 @@ impl AutoRule {
         } else if role == Role::Sqp {
             team.tell_early(place)?;
             team.tell_best(place)?;
+        } else if role == Role::CmaEs && has_surrogate && (models_all || has_shape) {
+            // Its first model is of the values that others have measured.
+            team.tell_best(place)?;
+            team.tell_latest(place)?;
         } else if is_first || is_heat {
             team.tell_early(place)?;
         } else if (role != Role::CmaEs || self.is_contest || starts_at_best)
@@ -841,7 +852,8 @@ mod tests {
                 "161: survey",
                 "planned for 1000",
                 "2000: cma-es",
-                "4000: cma-es",
+                // Solved by now.
+                "to 4000: ",
             ];
             let places: Vec<Option<usize>> = places.into_iter().map(position).collect();
             assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{found:?}");
@@ -863,6 +875,38 @@ mod tests {
             assert!(behind < 50, "{budget:?} {out} {found:?}");
             assert!(budget.is_none() || behind > 0, "{budget:?} {out} {found:?}");
         }
+    }
+
+    #[test]
+    fn without_a_survey_cma_es_begins_with_a_model_of_the_descent() {
+        // The square of the distance, in coordinates of very different scale that are not those of the box.
+        let ellipsoid: fn(&[f64]) -> f64 = |x| {
+            let sum: f64 = x.iter().sum();
+            1e4 * (sum - 1.0).powi(2) + x.iter().map(|x| (x - 0.7).powi(2)).sum::<f64>()
+        };
+        let reason = "too few evaluations for a survey: a short descent";
+        for (budget, n, out, models) in [
+            (150, 5, 1, true),
+            (150, 5, 3, true),
+            (94, 5, 1, false),
+            (150, 5, 9, false),
+            (300, 10, 1, true),
+            (200, 10, 1, false),
+            (600, 10, 1, false),
+            (200, 2, 1, true),
+            (500, 2, 1, false),
+            (60, 1, 1, false),
+        ] {
+            let found = decisions_of(ellipsoid, Some(budget), n, budget as usize, out, 0.0);
+            let is_model = found.iter().any(|(_, text)| text.starts_with(reason));
+            assert_eq!(is_model, models, "{budget} {n} {out} {found:?}");
+        }
+        let space = Space::cube(5, -5.0, 5.0).unwrap();
+        let solved =
+            crate::minimize(&space).budget(200).seed(1).run(|x| ellipsoid(x.coordinates()));
+        let value = solved.unwrap().value().unwrap();
+        // The minimum is 1.24998.
+        assert!(value < 1.2501, "{value}");
     }
 
     #[test]
