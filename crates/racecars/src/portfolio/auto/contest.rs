@@ -40,7 +40,7 @@ const LONG_MIN: u64 = 150;
 /// From this budget on, divided by the coefficients of a full quadratic, CMA-ES begins after a short descent with a model
 /// of all values: up to this budget per coordinate, unless there is time for a survey.
 const MODEL_PER_COEFFICIENT: f64 = 4.5;
-const MODEL_MAX_PER_COORDINATE: u64 = 100;
+const MODEL_MAX_PER_COORDINATE: u64 = 80;
 /// The evaluations per coordinate of that descent.
 const MODEL_DESCENT_PER_COORDINATE: u64 = 5;
 /// With more candidates than this out, several members need this many rounds: the budget divided by the

@@ -893,8 +893,8 @@ mod tests {
             (300, 10, 1, true),
             (200, 10, 1, false),
             (600, 10, 1, false),
-            (200, 2, 1, true),
-            (500, 2, 1, false),
+            (160, 2, 1, true),
+            (200, 2, 1, false),
             (60, 1, 1, false),
         ] {
             let found = decisions_of(ellipsoid, Some(budget), n, budget as usize, out, 0.0);
