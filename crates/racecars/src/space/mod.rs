@@ -15,6 +15,7 @@ mod seen;
 mod spec;
 mod value;
 
+pub(crate) use axis::draw_other_value;
 pub use axis::{Axis, Interval};
 pub use builder::SpaceBuilder;
 pub use domain::{Domain, Scale};
@@ -712,12 +713,19 @@ impl Space {
         self.inner.continuous.get(place).map_or(place, |&index| index as usize)
     }
 
-    /// The key of a point after a coordinate has changed.
+    /// The key of a point after a coordinate, which has this axis, has changed.
     #[inline]
-    pub(crate) fn changed_key(&self, key: u64, index: usize, old: f64, new: f64) -> u64 {
+    pub(crate) fn changed_key(
+        &self,
+        key: u64,
+        index: usize,
+        axis: Axis,
+        old: f64,
+        new: f64,
+    ) -> u64 {
         match self.inner.key_weights.get(index) {
             None => key,
-            Some(&weight) => key.wrapping_add(self.axis(index).key_change(weight, old, new)),
+            Some(&weight) => key.wrapping_add(axis.key_change(weight, old, new)),
         }
     }
 
