@@ -606,6 +606,19 @@ impl Space {
         }
     }
 
+    /// Writes the point where searches begin: the middle of each range. Coordinates without an order or with two values
+    /// have no middle, and are drawn: all flags set, or no item chosen, is an extreme point, and the optimum of many test
+    /// functions.
+    pub(crate) fn write_center(&self, random: &mut Random, point: &mut [f64]) {
+        for (range, axis) in self.axes() {
+            let has_middle = axis.count() != Some(2) && !matches!(axis, Axis::Unordered { .. });
+            match has_middle {
+                true => point[range].fill(axis.at(0.5)),
+                false => axis.fill(random, &mut point[range]),
+            }
+        }
+    }
+
     /// Fills `point` with a draw from a discrete space in which all indices are equally likely, on log
     /// scales as well.
     #[expect(clippy::expect_used, reason = "see the message")]
