@@ -1,14 +1,19 @@
-//! The cost of a step of an optimizer, next to its floor: copying a point, drawing the random numbers that a
-//! step needs, and, where coordinates are discrete, looking its key up among those of the run and adding it.
-//! The random numbers are those of a step among reals, in every kind of space. A step among few discrete coordinates needs
-//! more: when most of what is near was proposed before, it draws and looks up several points.
+//! The cost of a step of an optimizer, next to its floor: copying a point, drawing as many random numbers as the
+//! step does, and, where coordinates are discrete, looking a key up among those of the run and adding it.
+//!
+//! The random numbers of RACE-CARS are counted in the steps that are timed: a step among few discrete coordinates draws
+//! several points until one was not proposed before, most of all when the search is at an optimum. Without them the ratio
+//! would tell how many points a step draws instead of what its bookkeeping costs. Those of the other
+//! algorithms are constants, and the further look-ups are not in the floor.
 //!
 //! The steps are those of a real run. A first run records the values of a simple objective; a second one
 //! with the same seed is told the recorded values, without evaluating anything, and timed. The floor is
 //! measured in the same process, alternating with the steps.
 
 use racecars::random::Random;
-use racecars::{Algorithm, Auto, Axis, Domain, Error, Optimizer, Outcome, Portfolio, Space};
+use racecars::{
+    Algorithm, Auto, Axis, Domain, Error, Optimizer, Outcome, Portfolio, RaceCars, Space,
+};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::fmt;
@@ -28,8 +33,10 @@ pub struct Overhead {
     pub dim: usize,
     /// Nanoseconds per ask and tell, in steady state.
     pub ns_per_step: f64,
-    /// Nanoseconds to copy a point and draw as many random numbers as a step among reals needs; in a space with
-    /// discrete coordinates also to look up and to add its key.
+    /// Random numbers of a step.
+    pub draws: f64,
+    /// Nanoseconds to copy a point and to draw as many random numbers; in a space with discrete coordinates also to
+    /// look up and to add its key.
     pub floor_ns: f64,
     /// `ns_per_step` divided by `floor_ns`.
     pub ratio: f64,
@@ -130,7 +137,7 @@ fn objective(space: &Space, point: &[f64]) -> f64 {
 
 /// Mean number of random numbers in a step that draws from a learned box, in an adaptive region and in
 /// a fixed one. A test of the library counts them.
-const DRAWS_PER_STEP: [u64; 2] = [5, 8];
+const DRAWS_PER_STEP: [f64; 2] = [5.0, 8.0];
 /// The default exploitation rate in a region that does not adapt. The other steps draw a number for
 /// each coordinate.
 const EXPLOITATION: f64 = 0.99;
@@ -160,12 +167,17 @@ pub fn measure(algorithm: &Algorithm, kind: SpaceKind, dim: usize) -> Result<Ove
         [] => 0.0,
         ref timed => timed.iter().filter(|&&explored| explored).count() as f64 / timed.len() as f64,
     };
+    let mut floor = FloorSteps::new(algorithm, &space, share);
+    if let Algorithm::RaceCars(settings) = algorithm {
+        floor =
+            FloorSteps { exploration: 0.0, draws: draws(settings, &space, &values, rest.len())? };
+    }
     let mut rounds = Rounds::new(steps);
     let mut portfolios = None;
     for _ in 0..(MIN_STEPS / values.len().max(1)).clamp(1, ROUNDS) {
         let mut player = algorithm.optimizer(&space, Some(total as u64), SEED)?;
         play(&mut *player, first)?;
-        let mut floor = Floor::new(&space, algorithm, share, first.len());
+        let mut floor = Floor::new(&space, floor, first.len());
         let before = player.portfolio();
         for (round, values) in rest.chunks_exact(steps).enumerate() {
             let start = Instant::now();
@@ -181,7 +193,8 @@ pub fn measure(algorithm: &Algorithm, kind: SpaceKind, dim: usize) -> Result<Ove
         Some((before, after)) => Some(members(&before, &after, kind, dim, rounds.floor_ns())?),
         None => None,
     };
-    Ok(rounds.overhead(algorithm.name(), kind, dim, members_ns))
+    let draws = floor.mean_draws(dim);
+    Ok(Overhead { draws, ..rounds.overhead(algorithm.name(), kind, dim, members_ns) })
 }
 
 /// What a run is played from.
@@ -260,6 +273,7 @@ impl Rounds {
             space,
             dim,
             ns_per_step,
+            draws: 0.0,
             floor_ns,
             ratio: ns_per_step / floor_ns,
             members_ratio: members_ns.map(|members_ns| ns_per_step / members_ns),
@@ -314,16 +328,64 @@ fn median(times: &[f64]) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
+/// The mean number of random numbers in the last steps of a run.
+fn draws(settings: &RaceCars, space: &Space, values: &[f64], steps: usize) -> Result<f64, Error> {
+    /// No step draws more, unless it draws every coordinate.
+    const MAX_DRAWS: usize = 10_000;
+    let mut optimizer = settings.optimizer(space, Some(values.len() as u64), SEED)?;
+    let mut draws = 0;
+    for (step, &value) in values.iter().enumerate() {
+        let mut counter = optimizer.random().clone();
+        let Some(candidate) = optimizer.ask() else { break };
+        optimizer.tell(candidate, Outcome::Value(value))?;
+        let is_timed = step >= values.len() - steps;
+        let most = if is_timed { MAX_DRAWS.max(4 * space.dimension()) } else { 0 };
+        let count = (0..most).take_while(|_| {
+            let is_behind = counter != *optimizer.random();
+            counter.bits();
+            is_behind
+        });
+        draws += count.count();
+    }
+    Ok(draws as f64 / steps as f64)
+}
+
+/// What the steps of a floor draw.
+#[derive(Debug, Clone, Copy)]
+struct FloorSteps {
+    /// The probability of a step that draws every coordinate.
+    exploration: f64,
+    /// How many random numbers the other steps draw.
+    draws: f64,
+}
+
+impl FloorSteps {
+    /// `explored` is the share of steps in discrete spaces that draw every coordinate.
+    fn new(algorithm: &Algorithm, space: &Space, explored: f64) -> Self {
+        let [adaptive, fixed] = DRAWS_PER_STEP;
+        let (exploration, draws) = match algorithm {
+            Algorithm::Random(_) => (1.0, 0.0),
+            Algorithm::Auto(_) => (0.0, adaptive),
+            Algorithm::RaceCars(settings) if settings.is_adaptive() => (0.0, adaptive),
+            _ => (1.0 - EXPLOITATION, fixed),
+        };
+        FloorSteps { exploration: if space.is_discrete() { explored } else { exploration }, draws }
+    }
+
+    fn mean_draws(self, dim: usize) -> f64 {
+        self.exploration * dim as f64 + (1.0 - self.exploration) * self.draws
+    }
+}
+
 /// The least work of a step.
 struct Floor<'a> {
     space: &'a Space,
     random: Random,
     from: Vec<f64>,
     to: Vec<f64>,
-    /// The probability of a step that draws every coordinate.
-    exploration: f64,
-    /// How many random numbers the other steps draw.
-    draws: u64,
+    steps: FloorSteps,
+    /// The part of a random number that is still to be drawn.
+    owed: f64,
     /// In a space with discrete coordinates, the keys of the points proposed.
     seen: Option<HashSet<u64, BuildHasherDefault<KeyHasher>>>,
 }
@@ -347,29 +409,24 @@ impl Hasher for KeyHasher {
 }
 
 impl<'a> Floor<'a> {
-    /// `explored` is the share of steps in discrete spaces that draw every coordinate, and `asked` the number of
-    /// points before the first step.
-    fn new(space: &'a Space, algorithm: &Algorithm, explored: f64, asked: usize) -> Self {
-        let [adaptive, fixed] = DRAWS_PER_STEP;
-        let (exploration, draws) = match algorithm {
-            Algorithm::Random(_) => (1.0, 0),
-            Algorithm::Auto(_) => (0.0, adaptive),
-            Algorithm::RaceCars(settings) if settings.is_adaptive() => (0.0, adaptive),
-            _ => (1.0 - EXPLOITATION, fixed),
-        };
-        let exploration = if space.is_discrete() { explored } else { exploration };
+    /// `asked` is the number of points before the first step.
+    fn new(space: &'a Space, steps: FloorSteps, asked: usize) -> Self {
         let dim = space.dimension();
         let (mut random, from, to) = (Random::new(SEED), vec![0.5; dim], vec![0.0; dim]);
         let seen = (!space.is_continuous()).then(|| (0..asked).map(|_| random.bits()).collect());
-        Floor { space, random, from, to, exploration, draws, seen }
+        Floor { space, random, from, to, steps, owed: 0.0, seen }
     }
 
     fn step(&mut self) {
-        if self.random.chance(self.exploration) {
+        let FloorSteps { exploration, draws } = self.steps;
+        if exploration > 0.0 && self.random.chance(exploration) {
             self.space.draw(&mut self.random, &mut self.to);
         } else {
             self.to.copy_from_slice(black_box(&self.from));
-            for _ in 0..self.draws {
+            self.owed += draws;
+            let whole = self.owed as u64;
+            self.owed -= whole as f64;
+            for _ in 0..whole {
                 black_box(self.random.unit());
             }
         }

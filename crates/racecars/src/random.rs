@@ -80,6 +80,12 @@ impl Random {
         self.unit() < p
     }
 
+    /// True with a probability of one half: the same as `chance(0.5)`.
+    #[inline]
+    pub(crate) fn coin(&mut self) -> bool {
+        self.bits() >> 63 == 0
+    }
+
     /// Puts the items into a random order (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {

@@ -84,8 +84,16 @@ impl OverheadCommand {
             print_json(&OverheadReport { results })?;
             return Ok(ExitCode::SUCCESS);
         }
-        let headings =
-            ["algorithm", "space", "dim", "ns per step", "floor ns", "ratio", "to its members"];
+        let headings = [
+            "algorithm",
+            "space",
+            "dim",
+            "ns per step",
+            "draws",
+            "floor ns",
+            "ratio",
+            "to its members",
+        ];
         let mut table = table(&headings, 2);
         for result in &results {
             table.add_row([
@@ -93,6 +101,7 @@ impl OverheadCommand {
                 result.space.to_string(),
                 result.dim.to_string(),
                 short(result.ns_per_step),
+                format!("{:.1}", result.draws),
                 short(result.floor_ns),
                 format!("{:.2}", result.ratio),
                 result.members_ratio.map_or(String::new(), |ratio| format!("{ratio:.2}")),

@@ -18,6 +18,7 @@
 //! copy of x+ in which only a few *uncertain* coordinates are redrawn. Cuts of discrete coordinates are
 //! only made where x+ and the negative differ.
 
+mod cuts;
 mod examples;
 mod table;
 #[cfg(test)]
@@ -28,14 +29,15 @@ pub(crate) use examples::Examples;
 pub(crate) use table::{DifferenceTable, all_differences};
 
 use crate::random::Random;
-use crate::space::{Axis, Interval, SearchRegion};
-use training::{Cut, CutOrder, FirstUncertainCut};
+use crate::space::{Axis, Interval, SearchRegion, draw_other_value};
+use cuts::Cuts;
+use training::{CutOrder, FirstUncertainCut};
 
 /// The learned box around x+, stored as the few coordinates in which it is smaller than the space.
 /// Transient: every proposal learns a new box.
 #[derive(Debug, Default)]
 pub(crate) struct Classifier {
-    cuts: Vec<Cut>,
+    cuts: Cuts,
     /// Indices of the negatives inside the box that training is to exclude.
     inside: Vec<u32>,
     /// The negatives that training has excluded, or is about to, as bits. Empty in continuous spaces, and before
@@ -47,8 +49,9 @@ pub(crate) struct Classifier {
     changes: Vec<(usize, f64)>,
     /// Discrete coordinates in which x+ and a negative differ.
     differences: Vec<usize>,
-    /// The coordinates that connect the related negatives.
+    /// The coordinates that connect the related negatives; the same as bits, where there is a table of differences.
     connections: Vec<usize>,
+    connected: Vec<u64>,
     /// Cached by the number of uncertain coordinates modulo the length.
     first_cuts: [FirstUncertainCut; 4],
 }
@@ -158,8 +161,7 @@ impl Classifier {
     /// The learned interval of a continuous or ordered axis, projected on the region.
     #[inline]
     fn interval(&self, index: usize, axis: Axis, region: Option<SearchRegion>) -> Interval {
-        let cut = self.cuts.iter().find(|cut| cut.index == index);
-        let learned = cut.map_or(axis.extent(), |cut| cut.interval);
+        let learned = self.cuts.get(index).map_or(axis.extent(), |cut| cut.interval);
         match region {
             None => learned,
             // If box and region do not intersect, the region is used.
@@ -186,19 +188,22 @@ impl Classifier {
         for &index in &self.uncertain {
             let axis = space.axis(index);
             let old = positive.point[index];
-            let draw = |interval: Interval, random: &mut Random| match uncertain.must_change {
-                true => axis.draw_other_within(interval, old, random),
-                false => axis.draw_within(interval, random),
-            };
             let new = match axis {
                 Axis::Unordered { last } => match region.and_then(|region| region.subset(index)) {
                     Some(subset) => subset.draw(last as u64 + 1, random),
-                    None => draw(axis.extent(), random),
+                    None if uncertain.must_change => draw_other_value(last, old, random),
+                    None => axis.draw_within(axis.extent(), random),
                 },
-                _ => draw(self.interval(index, axis, region), random),
+                _ => {
+                    let interval = self.interval(index, axis, region);
+                    match uncertain.must_change {
+                        true => axis.draw_other_within(interval, old, random),
+                        false => axis.draw_within(interval, random),
+                    }
+                }
             };
             self.changes.push((index, new));
-            key = space.changed_key(key, index, old, new);
+            key = space.changed_key(key, index, axis, old, new);
         }
         key
     }
@@ -251,7 +256,9 @@ impl Classifier {
             self.train_all(examples, CutOrder::Uniform, random);
             self.select(examples.space.dimension(), wanted, random);
             if self.uncertain.is_empty() {
-                self.uncertain.push(self.cuts[random.index(self.cuts.len())].index);
+                let cuts = self.cuts.iter();
+                let place = random.index(cuts.len());
+                self.uncertain.extend(cuts.as_slice()[place..].first().map(|cut| cut.index));
             }
         }
         true
@@ -265,7 +272,7 @@ impl Classifier {
             return false;
         }
         self.train_discrete(examples, index, random);
-        self.cuts.iter().any(|cut| cut.is_fixed && cut.index == index)
+        self.cuts.fixes(index)
     }
 
     /// Adds uncertain coordinates until there are `wanted`, or all that are not fixed. All subsets are equally
@@ -276,8 +283,7 @@ impl Classifier {
         let mut left = dimension - chosen - cuts.iter().filter(|cut| cut.is_fixed).count();
         let mut needed = left.min(wanted - chosen);
         for index in 0..dimension {
-            let is_fixed = cuts.iter().any(|cut| cut.is_fixed && cut.index == index);
-            if is_fixed || uncertain[..chosen].contains(&index) {
+            if cuts.fixes(index) || uncertain[..chosen].contains(&index) {
                 continue;
             }
             if random.index(left) < needed {

@@ -2,6 +2,7 @@
 //! while reading the points to find the differences again would be most of the cost of a step in a discrete space. And a
 //! function that reads two points, for all others.
 
+use crate::random::Random;
 use crate::sample::Sample;
 
 /// The differences of each negative from one positive point. Empty until it is [built](DifferenceTable::build).
@@ -99,10 +100,44 @@ impl DifferenceTable {
         self.rows[negative * self.row_words + index / 64] >> (index % 64) & 1 != 0
     }
 
+    /// Words per negative.
+    #[inline]
+    pub(super) fn row_words(&self) -> usize {
+        self.row_words
+    }
+
+    /// The coordinates in which a negative differs from x+, as bits.
+    #[inline]
+    pub(super) fn row(&self, negative: usize) -> &[u64] {
+        &self.rows[negative * self.row_words..][..self.row_words]
+    }
+
+    /// Draws a coordinate in which a negative differs from x+; `None` if there is none.
+    #[inline]
+    pub(super) fn draw_difference(&self, negative: usize, random: &mut Random) -> Option<usize> {
+        let row = self.row(negative);
+        if let &[word] = row {
+            return (word != 0).then(|| draw_bit(word, random));
+        }
+        let count: u32 = row.iter().map(|word| word.count_ones()).sum();
+        if count == 0 {
+            return None;
+        }
+        let mut place = random.index(count as usize);
+        for (part, &word) in row.iter().enumerate() {
+            let here = word.count_ones() as usize;
+            if place < here {
+                return Some(64 * part + nth_bit(word, place));
+            }
+            place -= here;
+        }
+        None
+    }
+
     /// Like [`all_differences`] of x+ and a negative.
     #[inline]
     pub(super) fn differences(&self, negative: usize, found: impl FnMut(usize) -> bool) -> bool {
-        let row = self.rows[negative * self.row_words..][..self.row_words].iter().enumerate();
+        let row = self.row(negative).iter().enumerate();
         row.flat_map(|(place, &word)| bits(word).map(move |bit| 64 * place + bit)).all(found)
     }
 }
@@ -121,6 +156,26 @@ pub(super) fn bits(mut word: u64) -> impl Iterator<Item = usize> {
         word &= word - 1;
         Some(bit)
     })
+}
+
+/// Draws the position of a set bit, of which there must be one. A single one takes no random number.
+#[inline]
+pub(super) fn draw_bit(word: u64, random: &mut Random) -> usize {
+    let others = word & (word - 1);
+    if others == 0 {
+        return word.trailing_zeros() as usize;
+    }
+    if others & (others - 1) == 0 {
+        return if random.coin() { word } else { others }.trailing_zeros() as usize;
+    }
+    nth_bit(word, random.index(word.count_ones() as usize))
+}
+
+/// The position of the set bit that has `place` set bits below it.
+#[inline]
+fn nth_bit(mut word: u64, place: usize) -> usize {
+    (0..place).for_each(|_| word &= word - 1);
+    word.trailing_zeros() as usize
 }
 
 /// Calls `found` with each coordinate in which two points differ, in ascending order, until it returns

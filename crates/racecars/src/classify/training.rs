@@ -1,19 +1,9 @@
 //! Training (Algorithm 2 of the paper): cuts between x+ and the negatives, until none of those that matter is left.
 
-use super::table::{bits, words};
+use super::table::{DifferenceTable, bits, draw_bit, words};
 use super::{Classifier, Examples};
 use crate::random::Random;
 use crate::space::{Axis, Interval, Space};
-
-/// The part of an axis that a box covers.
-#[derive(Debug)]
-pub(super) struct Cut {
-    pub(super) index: usize,
-    /// The remaining part of a continuous or ordered axis.
-    pub(super) interval: Interval,
-    /// Whether an unordered axis is restricted to x+'s value.
-    pub(super) is_fixed: bool,
-}
 
 /// A difference between two points is searched by trying one in this many coordinates at random, which
 /// takes as long as reading both points, and then by reading them.
@@ -113,8 +103,11 @@ impl Classifier {
             // Continuous coordinates connect all negatives.
             return self.train_all(examples, CutOrder::Uniform, random);
         }
-        self.inside.clear();
         self.excluded.resize(parts.len(), 0);
+        if let (Some(table), [_]) = (examples.differences, &self.excluded[..]) {
+            return self.train_by_table(examples, table, index, random);
+        }
+        self.inside.clear();
         parts.for_each(|word| self.collect(word, examples.differing(index, word)));
         if self.inside.is_empty() {
             return;
@@ -125,6 +118,99 @@ impl Classifier {
         }
         for &i in &self.inside {
             self.excluded[i as usize / 64] &= !(1 << (i % 64));
+        }
+    }
+
+    /// [`Classifier::train_discrete`] with a table of the differences of at most 64 negatives: sets of negatives are
+    /// single words.
+    #[inline]
+    fn train_by_table(
+        &mut self,
+        examples: Examples<'_>,
+        table: &DifferenceTable,
+        index: usize,
+        random: &mut Random,
+    ) {
+        let differing = table.differing(index, 0);
+        let first = differing & !self.excluded[0];
+        if first == 0 {
+            return;
+        }
+        let related = self.related(table, first, index, examples.all(0));
+        let mut inside = related;
+        while inside & differing != 0 {
+            let chosen = draw_bit(inside, random);
+            match table.draw_difference(chosen, random) {
+                Some(at) => self.cut_by_table(examples, table, at, chosen, &mut inside, random),
+                None => inside &= !(1 << chosen),
+            }
+        }
+        self.excluded[0] |= related & !inside;
+    }
+
+    /// The set that [`Classifier::collect_related`] completes, from `first` on.
+    #[inline]
+    fn related(&mut self, table: &DifferenceTable, first: u64, index: usize, all: u64) -> u64 {
+        let Classifier { connected, excluded, .. } = self;
+        let mut word = [0];
+        let connected = match table.row_words() {
+            1 => &mut word[..],
+            words => {
+                connected.clear();
+                connected.resize(words, 0);
+                connected
+            }
+        };
+        connected[index / 64] |= 1 << (index % 64);
+        let (mut inside, mut left, mut connections) = (first, first, 1);
+        while left != 0 {
+            let negative = left.trailing_zeros() as usize;
+            left &= left - 1;
+            for (part, (&row, connected)) in
+                table.row(negative).iter().zip(&mut *connected).enumerate()
+            {
+                let new = row & !*connected;
+                *connected |= new;
+                for bit in bits(new) {
+                    connections += 1;
+                    if connections > MAX_CONNECTIONS {
+                        return all & !excluded[0];
+                    }
+                    let more = table.differing(64 * part + bit, 0) & !excluded[0] & !inside;
+                    inside |= more;
+                    left |= more;
+                }
+            }
+        }
+        inside
+    }
+
+    /// [`Classifier::cut`] in a discrete coordinate. Negatives that are equal to x+ there stay inside.
+    #[inline]
+    fn cut_by_table(
+        &mut self,
+        examples: Examples<'_>,
+        table: &DifferenceTable,
+        index: usize,
+        chosen: usize,
+        inside: &mut u64,
+        random: &mut Random,
+    ) {
+        let axis = examples.space.axis(index);
+        let outside = *inside & table.differing(index, 0);
+        if matches!(axis, Axis::Unordered { .. }) {
+            self.cuts.at(index, axis).is_fixed = true;
+            *inside &= !outside;
+            return;
+        }
+        let at = |i: usize| examples.negatives[i].point[index];
+        let plus = examples.positive.point[index];
+        let interval = self.narrow(index, axis);
+        cut_ordered(interval, plus, at(chosen), random);
+        let Interval { low, high } = *interval;
+        for i in bits(outside) {
+            let value = at(i);
+            *inside &= !(u64::from(value < low || value > high) << i);
         }
     }
 
@@ -327,37 +413,29 @@ impl Classifier {
                 }
             }
             Axis::Ordered { .. } => {
-                if plus < minus {
-                    let cut = plus + random.below((minus - plus) as u64) as f64;
-                    self.narrow(index, axis).high = cut;
-                    keep(&mut self.inside, |i| at(i) <= cut);
-                } else {
-                    let cut = plus - random.below((plus - minus) as u64) as f64;
-                    self.narrow(index, axis).low = cut;
-                    keep(&mut self.inside, |i| at(i) >= cut);
-                }
+                let interval = self.narrow(index, axis);
+                cut_ordered(interval, plus, minus, random);
+                let Interval { low, high } = *interval;
+                keep(&mut self.inside, |i| (low..=high).contains(&at(i)));
             }
             Axis::Unordered { .. } => {
-                self.cut_at(index, axis).is_fixed = true;
+                self.cuts.at(index, axis).is_fixed = true;
                 keep(&mut self.inside, |i| at(i) == plus);
             }
         }
     }
 
-    /// The cut of coordinate `index`; a new one spans the whole axis.
-    fn cut_at(&mut self, index: usize, axis: Axis) -> &mut Cut {
-        let place = match self.cuts.iter().position(|cut| cut.index == index) {
-            Some(place) => place,
-            None => {
-                self.cuts.push(Cut { index, interval: axis.extent(), is_fixed: false });
-                self.cuts.len() - 1
-            }
-        };
-        &mut self.cuts[place]
-    }
-
     fn narrow(&mut self, index: usize, axis: Axis) -> &mut Interval {
-        &mut self.cut_at(index, axis).interval
+        &mut self.cuts.at(index, axis).interval
+    }
+}
+
+/// Cuts an ordered coordinate between the values of x+ and of a negative, which differ.
+fn cut_ordered(interval: &mut Interval, plus: f64, minus: f64, random: &mut Random) {
+    if plus < minus {
+        interval.high = plus + random.below((minus - plus) as u64) as f64;
+    } else {
+        interval.low = plus - random.below((plus - minus) as u64) as f64;
     }
 }
 

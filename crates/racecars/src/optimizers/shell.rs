@@ -341,8 +341,9 @@ impl<S: Search> Shell<S> {
         (search, Tools { space, random, ledger, best, measured: None, buffers })
     }
 
-    #[cfg(test)]
-    pub(crate) fn random(&self) -> &Random {
+    /// The random generator, to count what a step draws.
+    #[doc(hidden)]
+    pub fn random(&self) -> &Random {
         &self.random
     }
 }

@@ -224,10 +224,10 @@ impl Axis {
         old: f64,
         random: &mut Random,
     ) -> f64 {
-        if self.is_bit() && interval == self.extent() {
-            // The same as below.
-            random.bits();
-            return 1.0 - old;
+        if let Axis::Unordered { last } = self
+            && interval == self.extent()
+        {
+            return draw_other_value(last, old, random);
         }
         let is_listed =
             !matches!(self, Axis::Continuous { .. } | Axis::Ordered { log_from: Some(_), .. });
@@ -271,6 +271,17 @@ impl Axis {
         );
         around
     }
+}
+
+/// Draws a value from 0 to `last` other than `old`, if there is one.
+#[inline]
+pub(crate) fn draw_other_value(last: f64, old: f64, random: &mut Random) -> f64 {
+    if last == 0.0 {
+        random.bits();
+        return old;
+    }
+    let other = whole(random.below(last as i64 as u64));
+    other + f64::from(u8::from(other >= old))
 }
 
 /// The lesser of two numbers. Unlike `f64::min`, it takes one instruction, as neither is NaN.

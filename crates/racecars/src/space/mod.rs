@@ -15,6 +15,7 @@ mod seen;
 mod spec;
 mod value;
 
+pub(crate) use axis::draw_other_value;
 pub use axis::{Axis, Interval};
 pub use builder::SpaceBuilder;
 pub use domain::{Domain, Scale};
@@ -605,6 +606,19 @@ impl Space {
         }
     }
 
+    /// Writes the point where searches begin: the middle of each range. Coordinates without an order or with two values
+    /// have no middle, and are drawn: all flags set, or no item chosen, is an extreme point, and the optimum of many test
+    /// functions.
+    pub(crate) fn write_center(&self, random: &mut Random, point: &mut [f64]) {
+        for (range, axis) in self.axes() {
+            let has_middle = axis.count() != Some(2) && !matches!(axis, Axis::Unordered { .. });
+            match has_middle {
+                true => point[range].fill(axis.at(0.5)),
+                false => axis.fill(random, &mut point[range]),
+            }
+        }
+    }
+
     /// Fills `point` with a draw from a discrete space in which all indices are equally likely, on log
     /// scales as well.
     #[expect(clippy::expect_used, reason = "see the message")]
@@ -712,12 +726,19 @@ impl Space {
         self.inner.continuous.get(place).map_or(place, |&index| index as usize)
     }
 
-    /// The key of a point after a coordinate has changed.
+    /// The key of a point after a coordinate, which has this axis, has changed.
     #[inline]
-    pub(crate) fn changed_key(&self, key: u64, index: usize, old: f64, new: f64) -> u64 {
+    pub(crate) fn changed_key(
+        &self,
+        key: u64,
+        index: usize,
+        axis: Axis,
+        old: f64,
+        new: f64,
+    ) -> u64 {
         match self.inner.key_weights.get(index) {
             None => key,
-            Some(&weight) => key.wrapping_add(self.axis(index).key_change(weight, old, new)),
+            Some(&weight) => key.wrapping_add(axis.key_change(weight, old, new)),
         }
     }
 

@@ -39,6 +39,12 @@ impl<'a> SearchRegion<'a> {
     #[inline]
     pub(crate) fn interval(&self, index: usize, axis: Axis) -> Interval {
         let center = self.center[index];
+        if let (Axis::Ordered { last, log_from: None }, None) = (axis, self.key)
+            && self.fraction * (last + 1.0) < 2.0
+        {
+            // The same as below, as the region has no other values than the centre's.
+            return Interval { low: greater(center - 1.0, 0.0), high: lesser(center + 1.0, last) };
+        }
         let Interval { low, high } = axis.around(center, self.fraction);
         let interval = match axis {
             Axis::Ordered { last, .. } if self.key.is_none() => Interval {

@@ -87,7 +87,7 @@ impl Draft<'_> {
     #[inline]
     pub(super) fn set(&mut self, i: usize, old: f64, new: f64) {
         self.point[i] = new;
-        self.key = self.space.changed_key(self.key, i, old, new);
+        self.key = self.space.changed_key(self.key, i, self.space.axis(i), old, new);
         self.touched.push(i as u32);
     }
 }

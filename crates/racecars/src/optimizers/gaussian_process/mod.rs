@@ -176,7 +176,7 @@ impl GpSearch {
     /// Writes the next initial point: the center of the space, then a low-discrepancy sequence.
     fn write_designed(&mut self, space: &Space, random: &mut Random, point: &mut [f64]) {
         if self.designed == 0 && self.samples.is_empty() {
-            (0..point.len()).for_each(|i| point[i] = space.axis(i).at(0.5));
+            space.write_center(random, point);
         } else {
             self.derived.sequence.write(self.designed, space, random, point);
             if !space.can_repeat() {

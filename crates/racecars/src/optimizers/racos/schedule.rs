@@ -166,7 +166,7 @@ impl RegionSchedule {
         let RegionSchedule::Adaptive(_) = self else { return 0 };
         let mut extra = attempt / AdaptiveRegion::TRIES_PER_COORDINATE;
         if self.has_stalled(dimension) {
-            while extra + 1 < dimension && random.chance(0.5) {
+            while extra + 1 < dimension && random.coin() {
                 extra += 1;
             }
         }

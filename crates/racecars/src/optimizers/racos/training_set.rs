@@ -17,9 +17,10 @@ pub(super) struct TrainingSet {
     negatives: Vec<Sample>,
     positive_size: usize,
     negative_size: usize,
-    /// The index of the worst negative, if it is known.
+    /// The ranks of the negatives with their indices, in ascending order, where the worst one is replaced. Empty until
+    /// it is needed.
     #[serde(skip)]
-    worst: Option<usize>,
+    by_rank: Vec<(Rank, usize)>,
     /// Where the negatives differ from the positive point, if there is only one and all coordinates are discrete. Where
     /// some are real, new negatives are so frequent that reading the points is as fast.
     #[serde(skip)]
@@ -34,7 +35,7 @@ impl TrainingSet {
             negatives: Vec::with_capacity(negative_size),
             positive_size,
             negative_size,
-            worst: None,
+            by_rank: Vec::new(),
             differences: DifferenceTable::default(),
         }
     }
@@ -133,15 +134,20 @@ impl TrainingSet {
         const NOT_EMPTY: &str = "a training set has at least one negative";
         let index = match replacing {
             Replacing::Worst => {
-                let ranks = self.negatives.iter().map(|negative| &negative.rank).enumerate();
-                let find = || ranks.max_by_key(|(_, rank)| *rank).map(|(index, _)| index);
-                let worst = self.worst.or_else(find).expect(NOT_EMPTY);
-                if !displaced.rank.beats(self.negatives[worst].rank) {
-                    self.worst = Some(worst);
+                if self.by_rank.is_empty() {
+                    let ranks = self.negatives.iter().map(|negative| negative.rank);
+                    self.by_rank.extend(ranks.zip(0..));
+                    self.by_rank.sort_unstable();
+                }
+                let &(worst, index) = self.by_rank.last().expect(NOT_EMPTY);
+                if !displaced.rank.beats(worst) {
                     return Some(displaced.point);
                 }
-                self.worst = None;
-                worst
+                let entry = (displaced.rank, index);
+                let place = self.by_rank.partition_point(|other| *other < entry);
+                self.by_rank.copy_within(place..self.negatives.len() - 1, place + 1);
+                self.by_rank[place] = entry;
+                index
             }
             Replacing::Random => random.index(self.negatives.len()),
             Replacing::Farthest => {

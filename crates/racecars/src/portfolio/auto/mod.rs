@@ -499,7 +499,11 @@ impl AutoRule {
     ) -> Result<usize> {
         let space = tools.space;
         let best = team.best.sample();
-        let centre = || (0..space.dimension()).map(|i| space.axis(i).at(0.5)).collect();
+        let centre = || {
+            let mut point = vec![0.0; space.dimension()];
+            space.write_center(tools.random, &mut point);
+            point
+        };
         let held: Vec<f64> = best.map_or_else(centre, |best| best.point.to_vec());
         let rank = best.map(|best| best.rank);
         let setup = Setup { space, budget, seed: tools.random.bits() };

@@ -94,8 +94,9 @@ impl Survey {
     fn write(&self, space: &Space, slot: usize, point: &mut [f64]) {
         if self.coordinates == 0 {
             // Only noise is looked for: at the centre, where the search begins.
-            point.iter_mut().enumerate().for_each(|(i, x)| *x = space.axis(i).at(0.5));
-            space.settle(point, None, &mut Random::new(self.seed));
+            let random = &mut Random::new(self.seed);
+            space.write_center(random, point);
+            space.settle(point, None, random);
             return;
         }
         let (coordinate, base, position) =
@@ -246,5 +247,25 @@ mod tests {
         assert_eq!((nothing.shape(), nothing.noise()), (None, None));
         let half = survey(1, |x| (x[3] > 0.0).then(|| x.iter().sum()));
         assert!(half.shape().is_none_or(|found| found.interaction == 0.0));
+    }
+
+    /// All flags set is an extreme point, and the optimum of many test functions.
+    #[test]
+    fn noise_is_looked_for_in_the_middle_of_ranges_and_at_random_choices() {
+        let builder = Space::builder().real("x", 0.0, 2.0).integers("i", 3, 0, 10);
+        let space = builder.array("b", 60, crate::Domain::Boolean).integers("k", 60, 0, 1);
+        let space = space.build().unwrap();
+        let mut point = vec![0.0; space.dimension()];
+        for seed in 0..10 {
+            let mut survey = Survey::new(0, seed);
+            survey.next(&space, &mut point).unwrap();
+            assert_eq!(point[..4], [1.0, 5.0, 5.0, 5.0]);
+            for part in [&point[4..64], &point[64..]] {
+                assert!((15.0..45.0).contains(&part.iter().sum::<f64>()));
+            }
+            let first = point.clone();
+            survey.next(&space, &mut point).unwrap();
+            assert_eq!(point, first, "it is evaluated twice");
+        }
     }
 }
