@@ -128,9 +128,8 @@ impl Http {
     }
 
     fn read<T: DeserializeOwned>(&self, path: &str, body: &[u8]) -> Result<T> {
-        serde_json::from_slice(body).map_err(|error| {
-            Error::network(format!("{}{path}: invalid answer: {error}", self.url))
-        })
+        serde_json::from_slice(body)
+            .map_err(|error| Error::network(format!("{}{path}: invalid answer: {error}", self.url)))
     }
 
     /// Posts a body, and reads the answer.

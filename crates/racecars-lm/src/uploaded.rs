@@ -196,7 +196,10 @@ fn check(answer: &Answer, upload: &Upload, wanted: EvaluateOptions) -> Result<()
             }
             for (i, row) in rows.iter().enumerate() {
                 if row.len() != words {
-                    return Err(format!("{} logits of text {i} for {words} label words", row.len()));
+                    return Err(format!(
+                        "{} logits of text {i} for {words} label words",
+                        row.len()
+                    ));
                 }
                 if row.iter().any(|x| !x.is_finite()) {
                     return Err(format!("a logit of text {i} that is not finite"));
@@ -238,7 +241,8 @@ mod tests {
     fn answers_that_do_not_fit_are_named() {
         let text = InputText { before: "a".into(), after: String::new(), tail: String::new() };
         let words = vec!["bad".to_string(), "good".to_string()];
-        let upload = Upload { texts: vec![text; 2], words, labels: vec![0, 1], base: String::new() };
+        let upload =
+            Upload { texts: vec![text; 2], words, labels: vec![0, 1], base: String::new() };
         let logits = |rows: &[&[f32]]| Answer {
             logits: Some(rows.iter().map(|row| row.to_vec()).collect()),
             ..Answer::default()

@@ -419,7 +419,8 @@ fn an_answer_that_is_cut_off_is_asked_for_again() {
                 request.push(byte[0]);
             }
             let length = whole.len();
-            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+            let head =
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
             stream.write_all(format!("{head}{sent}").as_bytes()).unwrap();
         }
     });

@@ -380,7 +380,11 @@ impl Task {
     pub fn shared_texts(&self) -> Vec<(&'static str, &'static str, usize)> {
         let label = self.settings.data.label.as_str();
         let texts = |row: &Row| -> Vec<String> {
-            row.columns().iter().filter(|(name, _)| *name != label).map(|(_, t)| t.clone()).collect()
+            row.columns()
+                .iter()
+                .filter(|(name, _)| *name != label)
+                .map(|(_, t)| t.clone())
+                .collect()
         };
         let [train, dev] =
             [&self.train, &self.dev].map(|rows| rows.iter().map(texts).collect::<BTreeSet<_>>());
