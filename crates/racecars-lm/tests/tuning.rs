@@ -307,8 +307,10 @@ fn a_tuning_that_ended_before_its_first_call_leaves_the_folder_free() {
     assert_eq!(run(&service, &settings("race-cars", 1), folder.path()).unwrap().calls, 1);
 }
 
+type Lie = fn(&mut Answer);
+
 /// A service whose answers are changed on the way.
-struct Lies<'a>(&'a Service, fn(&mut Answer));
+struct Lies<'a>(&'a Service, Lie);
 
 impl BlackBox for Lies<'_> {
     fn describe(&self) -> Result<Description> {
@@ -324,7 +326,6 @@ impl BlackBox for Lies<'_> {
         wanted: EvaluateOptions,
     ) -> Result<Vec<Answer>> {
         let mut answers = self.0.evaluate(batch, prompts, wanted)?;
-        // The baselines are evaluated first, with logits.
         answers.iter_mut().for_each(self.1);
         Ok(answers)
     }
@@ -336,7 +337,7 @@ impl BlackBox for Lies<'_> {
 #[test]
 fn answers_that_are_none_end_a_tuning_with_the_reason() {
     let service = service();
-    let lies: [(fn(&mut Answer), &str); 4] = [
+    let lies: [(Lie, &str); 4] = [
         (|answer| answer.loss = answer.loss.map(|_| f64::NAN), "NaN as its loss"),
         (|answer| answer.accuracy = Some(7.0), "7 as its accuracy"),
         (|answer| drop(answer.logits.as_mut().map(Vec::pop)), "rows of logits for"),
