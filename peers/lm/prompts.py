@@ -1,6 +1,6 @@
 """`racecars prompt` beside Optuna's TPE over the same choices with the same number of calls.
 
-    python -m peers.lm.prompts RACECARS MODEL.gguf DATA [--task sst2] [--splits 13,21]
+    python -m peers.lm.prompts RACECARS MODEL.gguf DATA [--task sst2] [--splits 13,21] [--seeds 3]
 
 MODEL runs in llama.cpp's own server (PyPI's `xllamacpp`). Both search an instruction, label words
 and up to two examples in any order, by the mean log-probability of the right word on the training
@@ -8,6 +8,12 @@ texts of a split of LM-BFF, choose among their best three by the development tex
 on texts that chose nothing. A call is a request with one text. TPE evaluates each
 prompt on all training texts. Each number of calls is a search of its own for racecars, which plans
 with it; for TPE it is the beginning of the same search.
+
+Each split is searched with several seeds, which differ between splits, tasks and models. The last
+table has the differences from TPE, search by search.
+
+`--variant 'drop_level = 0'` is another search by racecars beside the default one, with these lines
+in `[search]` of its file (several are separated by semicolons).
 
 The model answers each request once: `--out` has the answers, which count as calls in every search
 that asks for them. It has the results, too, so that the same command continues.
@@ -25,8 +31,11 @@ import statistics
 import subprocess
 import threading
 import urllib.request
+import zlib
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import exp, log
 from pathlib import Path
@@ -36,6 +45,7 @@ import optuna
 import xllamacpp
 
 POOL, MOST_EXAMPLES, FINALISTS = 8, 2, 3
+TPE = "Optuna TPE"
 # Added to the probability of each label word; as in crates/racecars-prompt/src/metric.rs.
 LEAST_PROBABILITY = 0.01
 
@@ -268,7 +278,7 @@ class Found:
 
 def run_tpe(
     client: Client, task: Task, tables: dict[str, list[Row]], calls: list[int], seed: int
-) -> list[Found]:
+) -> dict[str, list[Found]]:
     """What was chosen after each number of calls."""
     pool = tuple(tuple(sorted(row.items())) for row in tables["pool"])
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -304,7 +314,7 @@ def run_tpe(
         test = client.scores(task, chosen, tables["test"])
         accuracy = mean([right for _, right in test])
         results.append(Found(train, mean([value for value, _ in test]), accuracy, len(trials)))
-    return results
+    return {TPE: results}
 
 
 def run_racecars(
@@ -315,7 +325,8 @@ def run_racecars(
     calls: list[int],
     seed: int,
     folder: Path,
-) -> tuple[Found, list[Found]]:
+    variant: str,
+) -> dict[str, list[Found]]:
     """The first prompt, and what was chosen after each number of calls."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -356,6 +367,7 @@ top = 40
 [search]
 finalists = {FINALISTS}
 seed = {seed}
+{variant.replace("; ", chr(10))}
 [limits]
 calls = 1
 """
@@ -370,7 +382,9 @@ calls = 1
             raise SystemExit(done.stderr)
         result = json.loads(done.stdout)
         results.append(found(result, "best"))
-    return found(result, "start"), results
+    if variant:
+        return {f"racecars prompt, {variant}": results}
+    return {"first prompt": [found(result, "start")] * len(calls), "racecars prompt": results}
 
 
 def found(result: dict[str, Any], which: str) -> Found:
@@ -388,7 +402,9 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--task", default="sst2", choices=TASKS)
     parser.add_argument("--calls", default="160,480")
-    parser.add_argument("--splits", default="13,21", help="of LM-BFF; also the seeds")
+    parser.add_argument("--splits", default="13,21", help="of LM-BFF")
+    parser.add_argument("--seeds", type=int, default=1, help="searches of each split")
+    parser.add_argument("--variant", action="append", default=[], help="see above")
     parser.add_argument(
         "--texts", type=int, default=32, help="training texts, and development texts"
     )
@@ -402,52 +418,86 @@ def main() -> None:
     answers = Answers(server.url, given.out / f"{given.task}-{given.model.stem}.jsonl")
     client = Client(answers)
     rows: dict[str, list[list[Found]]] = {}
-    splits = [int(part) for part in given.splits.split(",")]
-    for seed in splits:
-        parts = [given.task, given.model.stem, given.calls, given.texts, given.test, seed]
-        kept = given.out / ("-".join(str(part) for part in parts) + ".json")
-        if not kept.exists():
-            split = given.data / given.task / f"16-{seed}"
-            train, dev = read(split / "train.tsv"), read(split / "dev.tsv")
-            test = read(given.data / given.task / task.test)
-            random.Random(0).shuffle(test)
-            for table in (train, dev):
-                random.Random(seed).shuffle(table)
-            rows_of = {"train": train[: given.texts], "dev": dev[: given.texts]}
-            # Examples are training texts, too; a text is never shown its own answer.
-            tables = {**rows_of, "test": test[: given.test], "pool": train[:POOL]}
-            keep = [*task.columns, "label"]
-            # The only column of a test file may have another name.
-            tables = {
-                name: [{c: row.get(c) or row["sentence"] for c in keep} for row in rows]
-                for name, rows in tables.items()
-            }
-            folder = given.out / f"{given.task}-{given.model.stem}-{seed}"
-            first, ours = run_racecars(
-                given.racecars, answers.url, task, tables, calls, seed, folder
-            )
-            theirs = run_tpe(client, task, tables, calls, seed)
-            result = {
-                "first prompt": [first] * len(calls),
-                "racecars prompt": ours,
-                "Optuna TPE": theirs,
-            }
-            kept.write_text(json.dumps({n: [vars(f) for f in all] for n, all in result.items()}))
-        for name, all_found in json.loads(kept.read_text()).items():
-            rows.setdefault(name, []).append([Found(**values) for values in all_found])
-    print(f"{given.task}, {given.model.stem}, splits {given.splits}, {given.test} test texts\n")
+    for split in [int(part) for part in given.splits.split(",")]:
+        tables = read_split(given.data, given.task, split, given.texts, given.test)
+        for repeat in range(given.seeds):
+            seed = zlib.crc32(f"{given.task} {given.model.stem} {split} {repeat}".encode())
+            parts = [given.task, given.model.stem, given.calls, given.texts, given.test]
+            name = "-".join(str(part) for part in [*parts, split, repeat])
+            search = partial(run_racecars, given.racecars, answers.url, task, tables, calls, seed)
+            ours = partial(search, given.out / name)
+            searches: list[Callable[[], dict[str, list[Found]]]] = [
+                partial(ours, variant) for variant in ["", *given.variant]
+            ]
+            searches.append(partial(run_tpe, client, task, tables, calls, seed))
+            for label, run in zip(["", *given.variant, "TPE"], searches):
+                # Searches that have been run are not run again.
+                file = given.out / f"{name}-{zlib.crc32(label.encode()):08x}.json"
+                if not file.exists():
+                    as_json = {of: [vars(f) for f in all_found] for of, all_found in run().items()}
+                    file.write_text(json.dumps(as_json))
+                for of, all_found in json.loads(file.read_text()).items():
+                    rows.setdefault(of, []).append([Found(**values) for values in all_found])
+    of_each = f"splits {given.splits}, {given.seeds} searches each, {given.test} test texts"
+    print(f"{given.task}, {given.model.stem}, {of_each}\n")
+    show(rows, calls)
+
+
+def show(rows: dict[str, list[list[Found]]], calls: list[int]) -> None:
+    """Prints the means of each search, and the differences from TPE."""
     columns = "".join(f" prompts, {n} calls | train | test | accuracy |" for n in calls)
     print(f"| search |{columns}\n| --- |" + " ---: |" * 4 * len(calls))
-    for name, runs in rows.items():
+    for label, runs in rows.items():
         cells = ""
         for column in zip(*runs):
             accuracy = [100 * run.accuracy for run in column]
-            spread = f" ± {statistics.stdev(accuracy):.1f}" if len(accuracy) > 1 else ""
             cells += f" {mean([run.tried for run in column]):.0f} |"
             cells += f" {mean([run.train for run in column]):.3f} |"
             cells += f" {mean([run.test for run in column]):.3f} |"
-            cells += f" {mean(accuracy):.1f}{spread} % |"
-        print(f"| {name} |{cells}")
+            cells += f" {mean(accuracy):.1f}{spread(accuracy, 1)} % |"
+        print(f"| {label} |{cells}")
+    columns = "".join(f" test, {n} calls | accuracy |" for n in calls)
+    print("\nDifferences from TPE, with standard errors over searches:\n")
+    print(f"| search |{columns}\n| --- |" + " ---: |" * 2 * len(calls))
+    tpe = rows.pop(TPE)
+    for label, runs in rows.items():
+        cells = ""
+        for ours, theirs in zip(zip(*runs), zip(*tpe)):
+            tests = [a.test - b.test for a, b in zip(ours, theirs)]
+            accuracies = [100 * (a.accuracy - b.accuracy) for a, b in zip(ours, theirs)]
+            root = len(tests) ** 0.5
+            cells += f" {mean(tests):+.3f}{spread(tests, root, 3)} |"
+            cells += f" {mean(accuracies):+.1f}{spread(accuracies, root)} |"
+        print(f"| {label} |{cells}")
+
+
+def spread(values: list[float], divisor: float, digits: int = 1) -> str:
+    return f" ± {statistics.stdev(values) / divisor:.{digits}f}" if len(values) > 1 else ""
+
+
+def read_split(data: Path, task: str, split: int, texts: int, tests: int) -> dict[str, list[Row]]:
+    """The training, development and test texts, and the pool of examples."""
+    of = TASKS[task]
+    folder = data / task / f"16-{split}"
+    train, dev = read(folder / "train.tsv"), read(folder / "dev.tsv")
+    named = data / task / of.test
+    test = read(named if named.exists() else data / task / "test.tsv")
+    random.Random(0).shuffle(test)
+    for table in (train, dev):
+        random.Random(split).shuffle(table)
+    # Examples are training texts, too; a text is never shown its own answer.
+    tables = {
+        "train": train[:texts],
+        "dev": dev[:texts],
+        "test": test[:tests],
+        "pool": train[:POOL],
+    }
+    keep = [*of.columns, "label"]
+    # The only column of a test file may have another name.
+    return {
+        name: [{c: row.get(c) or row["sentence"] for c in keep} for row in rows]
+        for name, rows in tables.items()
+    }
 
 
 if __name__ == "__main__":

@@ -91,12 +91,18 @@ impl Http {
         path: &str,
         judge: Judge,
         request: impl Fn(&str) -> Result<Response<Body>, ureq::Error>,
-    ) -> Result<Response<Body>> {
+    ) -> Result<Vec<u8>> {
         let url = format!("{}{path}", self.url);
         let mut pause = Duration::from_millis(200);
         for attempt in 1.. {
             let failure = match request(&url) {
-                Ok(response) if response.status().is_success() => return Ok(response),
+                Ok(mut response) if response.status().is_success() => {
+                    let body = response.body_mut().with_config().limit(MAX_ANSWER_BYTES);
+                    match body.read_to_vec() {
+                        Ok(body) => return Ok(body),
+                        Err(error) => Error::network(format!("{url}: {error}")),
+                    }
+                }
                 Ok(mut response) => {
                     let body = response.body_mut().with_config().limit(1 << 16).read_to_vec();
                     judge(&url, response.status(), &body.unwrap_or_default())
@@ -121,11 +127,9 @@ impl Http {
         Err(Error::network(format!("{url}: not reached")))
     }
 
-    fn read<T: DeserializeOwned>(&self, path: &str, mut response: Response<Body>) -> Result<T> {
-        let strange = |error: String| Error::network(format!("{}{path}: {error}", self.url));
-        let body = (response.body_mut().with_config().limit(MAX_ANSWER_BYTES).read_to_vec())
-            .map_err(|error| strange(error.to_string()))?;
-        serde_json::from_slice(&body).map_err(|error| strange(format!("invalid answer: {error}")))
+    fn read<T: DeserializeOwned>(&self, path: &str, body: &[u8]) -> Result<T> {
+        serde_json::from_slice(body)
+            .map_err(|error| Error::network(format!("{}{path}: invalid answer: {error}", self.url)))
     }
 
     /// Posts a body, and reads the answer.
@@ -136,10 +140,10 @@ impl Http {
         body: &[u8],
         judge: Judge,
     ) -> Result<T> {
-        let response = self.send(path, judge, |url| {
+        let answer = self.send(path, judge, |url| {
             self.with_key(self.agent.post(url)).header("Content-Type", kind).send(body)
         })?;
-        self.read(path, response)
+        self.read(path, &answer)
     }
 }
 
@@ -169,10 +173,10 @@ pub(crate) fn busy_or_input(url: &str, status: StatusCode, body: &[u8]) -> Error
 impl BlackBox for Client {
     fn describe(&self) -> Result<Description> {
         let path = "/v1/model";
-        let response = self
+        let answer = self
             .http
             .send(path, refused, |url| self.http.with_key(self.http.agent.get(url)).call())?;
-        self.http.read(path, response)
+        self.http.read(path, &answer)
     }
 
     fn upload(&self, upload: &Upload) -> Result<Uploaded> {

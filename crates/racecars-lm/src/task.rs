@@ -155,6 +155,12 @@ impl Task {
                 self.labels.len()
             )));
         }
+        for (what, texts) in [("word", &self.words), ("label", &self.labels)] {
+            let is_earlier = |i: usize| texts[..i].contains(&texts[i]);
+            if let Some(i) = (0..texts.len()).find(|i| is_earlier(*i)) {
+                return Err(Error::input(format!("{what} `{}` is there twice", texts[i])));
+            }
+        }
         for kind in [ModelKind::Masked, ModelKind::Causal] {
             if let Ok(template) = self.template(kind) {
                 TaskTemplate::parse(template)?;
@@ -342,6 +348,8 @@ mod tests {
             ("{text}", "", "no column"),
             ("{text}", "{text", "between two braces"),
             ("'good'", "", "1 words and 2 labels"),
+            ("'good'", "'bad'", "word `bad` is there twice"),
+            ("'y'", "'n'", "label `n` is there twice"),
             ("name", "nam", "nam"),
         ] {
             let error = Task::parse(&good.replacen(from, to, 1)).unwrap_err().to_string();

@@ -95,8 +95,7 @@ impl<'a> UploadedExamples<'a> {
                         sum.accuracy += share * accuracy;
                     }
                     (Ok(_), Answer { error, .. }) => {
-                        let why = error.unwrap_or_else(|| "the service gave no loss".to_string());
-                        *total = Err(Error::input(why));
+                        *total = Err(Error::input(error.unwrap_or_default()));
                     }
                     (Err(_), _) => {}
                 }
@@ -128,8 +127,7 @@ impl<'a> UploadedExamples<'a> {
                         rows.extend(more.into_iter().flatten());
                     }
                     (Ok(_), Answer { error, .. }) => {
-                        let why = error.unwrap_or_else(|| "the service gave no logits".to_string());
-                        *logits = Err(Error::input(why));
+                        *logits = Err(Error::input(error.unwrap_or_default()));
                     }
                     (Err(_), _) => {}
                 }
@@ -161,7 +159,13 @@ impl<'a> UploadedExamples<'a> {
                 }
                 result => result,
             };
-            answers.extend(result?);
+            for answer in result? {
+                // A service may be anybody's: what does not fit would be a loss of other texts, or none.
+                check(&answer, &piece.upload, wanted).map_err(|what| {
+                    Error::network(format!("the service's answer for a prompt has {what}"))
+                })?;
+                answers.push(answer);
+            }
         }
         if self.pieces.len() > 1
             && let Some(name) = handle.take()
@@ -181,6 +185,40 @@ impl<'a> UploadedExamples<'a> {
     }
 }
 
+/// Whether an answer has what was asked for, or says why not; `Err` says what it has instead.
+fn check(answer: &Answer, upload: &Upload, wanted: EvaluateOptions) -> Result<(), String> {
+    let (texts, words) = (upload.texts.len(), upload.words.len());
+    match answer {
+        Answer { error: Some(_), .. } => Ok(()),
+        Answer { logits: Some(rows), .. } if wanted.logits => {
+            if rows.len() != texts {
+                return Err(format!("{} rows of logits for {texts} texts", rows.len()));
+            }
+            for (i, row) in rows.iter().enumerate() {
+                if row.len() != words {
+                    return Err(format!(
+                        "{} logits of text {i} for {words} label words",
+                        row.len()
+                    ));
+                }
+                if row.iter().any(|x| !x.is_finite()) {
+                    return Err(format!("a logit of text {i} that is not finite"));
+                }
+            }
+            Ok(())
+        }
+        _ if wanted.logits => Err("no logits".to_string()),
+        Answer { loss: Some(loss), .. } if !loss.is_finite() => Err(format!("{loss} as its loss")),
+        Answer { loss: Some(_), accuracy: Some(accuracy), .. } => {
+            match (0.0..=1.0).contains(accuracy) {
+                true => Ok(()),
+                false => Err(format!("{accuracy} as its accuracy, which is a share")),
+            }
+        }
+        _ => Err("no loss or no accuracy".to_string()),
+    }
+}
+
 impl Drop for UploadedExamples<'_> {
     fn drop(&mut self) {
         for piece in &self.pieces {
@@ -190,6 +228,53 @@ impl Drop for UploadedExamples<'_> {
                 // A batch that cannot be removed expires.
                 let _ = self.service.remove(&name);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::InputText;
+
+    #[test]
+    fn answers_that_do_not_fit_are_named() {
+        let text = InputText { before: "a".into(), after: String::new(), tail: String::new() };
+        let words = vec!["bad".to_string(), "good".to_string()];
+        let upload =
+            Upload { texts: vec![text; 2], words, labels: vec![0, 1], base: String::new() };
+        let logits = |rows: &[&[f32]]| Answer {
+            logits: Some(rows.iter().map(|row| row.to_vec()).collect()),
+            ..Answer::default()
+        };
+        let score = |loss, accuracy| Answer {
+            loss: Some(loss),
+            accuracy: Some(accuracy),
+            ..Answer::default()
+        };
+        let failed = Answer { error: Some("too large".to_string()), ..Answer::default() };
+        let of = |answer: &Answer, logits: bool| {
+            check(answer, &upload, EvaluateOptions { logits, ..EvaluateOptions::default() })
+        };
+        for (answer, with_logits) in [
+            (&logits(&[&[0.0, 1.0], &[1.0, 0.0]]), true),
+            (&score(0.7, 0.5), false),
+            (&failed, true),
+            (&failed, false),
+        ] {
+            assert_eq!(of(answer, with_logits), Ok(()));
+        }
+        for (answer, with_logits, what) in [
+            (logits(&[&[0.0, 1.0]]), true, "1 rows of logits for 2 texts"),
+            (logits(&[&[0.0, 1.0], &[0.0]]), true, "1 logits of text 1 for 2 label words"),
+            (logits(&[&[0.0, f32::INFINITY], &[0.0, 0.0]]), true, "text 0 that is not finite"),
+            (score(0.7, 0.5), true, "no logits"),
+            (logits(&[&[0.0, 1.0], &[1.0, 0.0]]), false, "no loss"),
+            (score(f64::NAN, 0.5), false, "NaN as its loss"),
+            (score(0.7, 50.0), false, "50 as its accuracy"),
+        ] {
+            let error = of(&answer, with_logits).unwrap_err();
+            assert!(error.contains(what), "{what}: {error}");
         }
     }
 }

@@ -122,6 +122,9 @@ fn read_logits(found: &Value, texts: usize, words: &[u32]) -> Result<Vec<f32>, S
         let tokens = choice["logprobs"]["top_logprobs"][0]
             .as_object()
             .ok_or("invalid answer: a choice has no logprobs.top_logprobs[0]")?;
+        if tokens.is_empty() {
+            return Err("invalid answer: logprobs.top_logprobs[0] has no tokens".to_string());
+        }
         let mut least = f64::INFINITY;
         let mut row = vec![None; words.len()];
         for (token, logprob) in tokens {
@@ -216,6 +219,7 @@ mod tests {
             (json!({}), "no choices"),
             (json!({"choices": []}), "0 choices for 1"),
             (json!({"choices": [{}]}), "no logprobs"),
+            (of(json!({})), "has no tokens"),
             (of(json!({"token_id:7": null})), "log-probability of token_id:7"),
             (of(json!({"token_id:7": 3.0})), "log-probability of token_id:7"),
             (of(json!({" great": -1.0})), "not written as token_id:N"),

@@ -8,7 +8,7 @@ use racecars::random::Random;
 use racecars_lm::wire::{EvaluateOptions, Refusal, ServiceLimits, Upload};
 use racecars_lm::{BlackBox, Client, ErrorKind, Loss, Server, ServerSettings, Service};
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -401,4 +401,30 @@ fn a_server_that_stops_finishes_what_is_under_way() {
         server.stop();
         assert_eq!(asking.join().unwrap().unwrap().len(), 8);
     });
+}
+
+#[test]
+fn an_answer_that_is_cut_off_is_asked_for_again() {
+    let service = Service::new(llama(), limits());
+    let whole = serde_json::to_string(&service.describe().unwrap()).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let serving = std::thread::spawn(move || {
+        for sent in [&whole[..20], &whole] {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                request.push(byte[0]);
+            }
+            let length = whole.len();
+            let head =
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+            stream.write_all(format!("{head}{sent}").as_bytes()).unwrap();
+        }
+    });
+    let described = Client::new(&address, None).unwrap().describe();
+    assert_eq!(described.unwrap(), service.describe().unwrap());
+    serving.join().unwrap();
 }

@@ -291,3 +291,58 @@ fn settings_out_of_range_are_named() {
         assert!(error.contains(message), "{error}");
     }
 }
+
+#[test]
+fn a_tuning_that_ended_before_its_first_call_leaves_the_folder_free() {
+    let (service, folder) = (service(), tempfile::tempdir().unwrap());
+    // The service fails while the baselines are evaluated, which are no calls.
+    let none = Fails(&service, AtomicUsize::new(2));
+    let wrong = TuneSettings { bound: 1e9, ..settings("race-cars", 10) };
+    assert!(run(&none, &wrong, folder.path()).is_err());
+    assert!(folder.path().join(JOURNAL).exists());
+    assert_eq!(run(&service, &settings("race-cars", 1), folder.path()).unwrap().calls, 1);
+}
+
+type Lie = fn(&mut Answer);
+
+/// A service whose answers are changed on the way.
+struct Lies<'a>(&'a Service, Lie);
+
+impl BlackBox for Lies<'_> {
+    fn describe(&self) -> Result<Description> {
+        self.0.describe()
+    }
+    fn upload(&self, upload: &Upload) -> Result<Uploaded> {
+        self.0.upload(upload)
+    }
+    fn evaluate(
+        &self,
+        batch: &str,
+        prompts: &[Vec<f32>],
+        wanted: EvaluateOptions,
+    ) -> Result<Vec<Answer>> {
+        let mut answers = self.0.evaluate(batch, prompts, wanted)?;
+        answers.iter_mut().for_each(self.1);
+        Ok(answers)
+    }
+    fn remove(&self, batch: &str) -> Result<()> {
+        self.0.remove(batch)
+    }
+}
+
+#[test]
+fn answers_that_are_none_end_a_tuning_with_the_reason() {
+    let service = service();
+    let lies: [(Lie, &str); 4] = [
+        (|answer| answer.loss = answer.loss.map(|_| f64::NAN), "NaN as its loss"),
+        (|answer| answer.accuracy = Some(7.0), "7 as its accuracy"),
+        (|answer| drop(answer.logits.as_mut().map(Vec::pop)), "rows of logits for"),
+        (|answer| answer.logits.iter_mut().flatten().for_each(|row| row.push(0.0)), "label words"),
+    ];
+    for (lie, what) in lies {
+        let folder = tempfile::tempdir().unwrap();
+        let error = run(&Lies(&service, lie), &settings("race-cars", 20), folder.path());
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains(what), "{what}: {error}");
+    }
+}

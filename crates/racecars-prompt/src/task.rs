@@ -375,6 +375,30 @@ impl Task {
         (self.settings.search.finalists * self.dev.len() + 2 * self.test.len()) as u64
     }
 
+    /// How many development and test texts are in a table that the search has used before: scores on these are too
+    /// good. Each with the names of the two tables.
+    pub fn shared_texts(&self) -> Vec<(&'static str, &'static str, usize)> {
+        let label = self.settings.data.label.as_str();
+        let texts = |row: &Row| -> Vec<String> {
+            row.columns()
+                .iter()
+                .filter(|(name, _)| *name != label)
+                .map(|(_, t)| t.clone())
+                .collect()
+        };
+        let [train, dev] =
+            [&self.train, &self.dev].map(|rows| rows.iter().map(texts).collect::<BTreeSet<_>>());
+        let shared = |rows: &[Row], earlier: &BTreeSet<Vec<String>>| {
+            rows.iter().filter(|row| earlier.contains(&texts(row))).count()
+        };
+        let pairs = [
+            ("development", "training", shared(&self.dev, &train)),
+            ("test", "training", shared(&self.test, &train)),
+            ("test", "development", shared(&self.test, &dev)),
+        ];
+        pairs.into_iter().filter(|(_, _, count)| *count > 0).collect()
+    }
+
     /// Hashes of what must stay the same in a study, by the name of the part.
     pub fn fingerprints(&self) -> BTreeMap<&'static str, String> {
         let Settings { endpoint, prompt, search, propose, .. } = &self.settings;

@@ -368,3 +368,16 @@ fn the_model_writes_instructions_that_are_tried() {
         (requests, report.best.unwrap().trial)
     );
 }
+
+#[test]
+fn texts_that_are_in_two_tables_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = task(folder.path(), "http://127.0.0.1:9/v1", 500, "");
+    assert_eq!(whole.shared_texts(), []);
+    let mut settings = whole.settings;
+    settings.data.test.clone_from(&settings.data.dev);
+    settings.data.dev = Some(settings.data.train.clone());
+    settings.data.dev_texts = Some(5);
+    let shared = Task::new(settings).unwrap().shared_texts();
+    assert_eq!(shared, [("development", "training", 5)]);
+}

@@ -88,6 +88,11 @@ impl PromptCommand {
         settings.limits.calls = self.calls.unwrap_or(settings.limits.calls);
         settings.search.seed = self.seed.unwrap_or(settings.search.seed);
         let task = Task::new(settings)?;
+        for (table, earlier, count) in task.shared_texts() {
+            warn(format!(
+                "{count} of the {table} texts are {earlier} texts, too: scores on them are too good"
+            ));
+        }
         if self.dry_run {
             return show_plan(&task);
         }

@@ -116,6 +116,13 @@ impl TuneJournal {
             .map_err(|error| Error::system("write", &self.path, error))
     }
 
+    /// Removes all lines.
+    pub(super) fn clear(&mut self) -> Result<()> {
+        (self.file.set_len(0).and_then(|()| self.file.seek(SeekFrom::Start(0))))
+            .map_err(|error| Error::system("write", &self.path, error))?;
+        Ok(())
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

@@ -205,7 +205,15 @@ impl<'a> TuneRun<'a> {
             data: split.source.clone(),
         };
         std::fs::create_dir_all(folder).map_err(|error| Error::system("make", folder, error))?;
-        let (mut journal, lines) = TuneJournal::open(&folder.join(JOURNAL))?;
+        let (mut journal, mut lines) = TuneJournal::open(&folder.join(JOURNAL))?;
+        let is_other = |line: &TuneLine| matches!(line, TuneLine::Tune(first) if same(first, &header).is_err());
+        // Of a tuning that ended before its first call, say by a wrong setting, there is nothing to keep.
+        if lines.first().is_some_and(is_other)
+            && !lines.iter().any(|line| matches!(line, TuneLine::Calls(_)))
+        {
+            journal.clear()?;
+            lines.clear();
+        }
         let mut lines = lines.into_iter();
         let first = match lines.next() {
             None => {

@@ -106,8 +106,13 @@ fn find(model: &str) -> anyhow::Result<PathBuf> {
                 let folder = models_folder()?;
                 hub.is_in(&folder).then(|| hub.path(&folder))
             }
-            // Not a name, so opening it reports that there is no such file.
-            Err(_) => Some(path),
+            Err(_) => {
+                let names: Vec<&str> = PACKAGES.iter().map(|package| package.name).collect();
+                anyhow::bail!(
+                    "there is no file {model}, and it is not the name of a model: {}, or OWNER/NAME of the hub",
+                    names.join(", ")
+                );
+            }
         },
     };
     found.with_context(|| {

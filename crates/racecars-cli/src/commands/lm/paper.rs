@@ -14,6 +14,7 @@ use racecars_lm::{
     AlgorithmTunings, BlackBox, PROMPT, Prompt, SharedUploads, Task, TestedBaselines,
     TuneComparison, UploadedExamples, calibration, data, loss, tune,
 };
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -85,9 +86,23 @@ impl FromStr for AlgorithmList {
 /// The folder of the results about language models in the directory of all results.
 const FOLDER: &str = "lm";
 
+/// An error if a name is there twice.
+fn once(what: &str, names: impl Iterator<Item = String>) -> anyhow::Result<()> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        anyhow::ensure!(!seen.contains(&name), "{what} {name} is there twice");
+        seen.insert(name);
+    }
+    Ok(())
+}
+
 impl PaperLm {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let tasks = self.task.iter().map(|name| Task::find(name)).collect::<Result<Vec<_>, _>>()?;
+        // What is there twice would count twice in means and standard errors.
+        once("task", tasks.iter().map(|task| task.name.clone()))?;
+        once("algorithm", self.algorithm.0.iter().map(ToString::to_string))?;
+        once("seed", self.seed.iter().map(ToString::to_string))?;
         let cancel = on_interrupt()?;
         let service = self.which.open()?;
         let (folder, algorithms) = (self.out.join(FOLDER), &self.algorithm.0);
