@@ -289,8 +289,8 @@ def test_plots_draw_what_the_trials_say(tmp_path: Path) -> None:
     from matplotlib.axes import Axes
 
     space: Any = {**SPACE, "bias": bool, "units": racecars.Integer(8, 512, log=True)}
-    kept = racecars.minimize(loss, space=space, maxfev=150, rng=1, study=tmp_path)
-    high = racecars.maximize(lambda p: -loss(p), space=space, maxfev=150, rng=1)
+    kept = racecars.minimize(loss, space=space, maxfev=150, rng=6, study=tmp_path)
+    high = racecars.maximize(lambda p: -loss(p), space=space, maxfev=150, rng=6)
     for source in (kept, high, kept.trials, tmp_path):
         bars = racecars.plot.importance(source)
         names = [label.get_text() for label in bars.get_yticklabels()]
