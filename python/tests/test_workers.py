@@ -117,7 +117,8 @@ def test_a_worker_that_dies_is_a_failed_evaluation(way: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return sphere(x)
 
-    res = racecars.minimize(fun, BOUNDS, maxfev=150, rng=1, workers=2)
+    # RACE-CARS begins with points everywhere.
+    res = racecars.minimize(fun, BOUNDS, maxfev=150, rng=1, workers=2, method="race-cars")
     assert res.nit == 150 and 0 < res.n_failed < 100
     assert all(failure.x[0] > 2 for failure in res.errors)
     words = "exit code 7" if way == "exit" else "SIGKILL"
