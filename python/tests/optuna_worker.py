@@ -1,8 +1,8 @@
 """Works on a study until it has so many complete trials: `optuna_worker.py STORAGE TRIALS [STICK]`.
 
-With STICK, it prints the number of its trial of that rank, and does not end it. In the end it
-prints which trials were its own, how many had ended when it last asked, and how many its optimizer
-had been told.
+It prints `ready`, and begins when it is sent a line, so that several begin together. With STICK, it
+prints the number of its trial of that rank, and does not end it. In the end it prints which trials
+were its own, how many had ended when it last asked, and how many its optimizer had been told.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ def main(place: str, trials: int, stick: int = 0) -> None:
             time.sleep(3600)
         return sum((x - 1) ** 2 for x in xs)
 
+    print("ready", flush=True)
+    sys.stdin.readline()
     enough = MaxTrialsCallback(trials, states=(TrialState.COMPLETE,))
     study.optimize(objective, callbacks=[enough])
     study.ask().suggest_float("x0", -5, 5)

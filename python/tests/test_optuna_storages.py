@@ -43,9 +43,24 @@ def study(place: str) -> Iterator[optuna.Study]:
     optuna.delete_study(study_name=optuna_worker.NAME, storage=storage)
 
 
-def start(place: str, *numbers: int) -> subprocess.Popen[str]:
-    command = [sys.executable, str(WORKER), place, *map(str, numbers)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+def start(place: str, *numbers: tuple[int, ...]) -> list[subprocess.Popen[str]]:
+    """Workers with these numbers, which begin together."""
+    workers = [
+        subprocess.Popen(
+            [sys.executable, str(WORKER), place, *map(str, own)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for own in numbers
+    ]
+    for worker in workers:
+        assert worker.stdout is not None and worker.stdout.readline() == "ready\n"
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("\n")
+        worker.stdin.flush()
+    return workers
 
 
 def end(worker: subprocess.Popen[str]) -> dict[str, Any]:
@@ -60,8 +75,7 @@ def complete(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
 
 
 def test_two_processes(place: str, study: optuna.Study) -> None:
-    workers = [start(place, 60) for _ in range(2)]
-    reports = [end(worker) for worker in workers]
+    reports = [end(worker) for worker in start(place, (60,), (60,))]
     # Both worked, both learned from all, and the same seed did not make them do the same.
     assert all(len(report["own"]) >= 10 for report in reports)
     assert max(report["told"] for report in reports) >= 60
@@ -75,7 +89,7 @@ def test_two_processes(place: str, study: optuna.Study) -> None:
 
 
 def test_one_of_two_processes_is_killed(place: str, study: optuna.Study) -> None:
-    victim, survivor = start(place, 50, 10), start(place, 50)
+    victim, survivor = start(place, (50, 10), (50,))
     assert victim.stdout is not None
     stuck = int(victim.stdout.readline())
     victim.send_signal(signal.SIGKILL)
