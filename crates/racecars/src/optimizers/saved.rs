@@ -11,7 +11,7 @@ pub(crate) const ID_HEADROOM: u64 = 1 << 62;
 
 const MAGIC: &[u8; 8] = b"RACECARS";
 /// The version of the format.
-const VERSION: u16 = 13;
+const VERSION: u16 = 14;
 /// Magic, version, checksum.
 const HEADER_BYTES: usize = 8 + 2 + 4;
 /// The maximum depth of nested optimizers. Without a limit, a damaged save could recurse without end.

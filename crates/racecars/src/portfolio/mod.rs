@@ -198,6 +198,11 @@ impl Team {
         self.members[place].account.best
     }
 
+    /// The best value of the survey.
+    fn best_of_survey(&self) -> Option<f64> {
+        self.survey.best
+    }
+
     /// The number of evaluations of a member.
     fn evaluations(&self, place: usize) -> u64 {
         self.members[place].account.evaluations

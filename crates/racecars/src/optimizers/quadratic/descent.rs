@@ -35,6 +35,8 @@ pub(super) struct Descent {
     radius: f64,
     /// rho.
     resolution: f64,
+    /// The best value when the resolution was last reduced.
+    reduced_at: Option<f64>,
     next: Next,
     /// The model's errors at the last three steps, the latest first.
     errors: [f64; 3],
@@ -130,6 +132,7 @@ impl Descent {
             model,
             radius: (reach * radius).min(MAX_RADIUS),
             resolution: radius,
+            reduced_at: None,
             next: Next::Step,
             errors: [0.0; 3],
             steps: 0,
@@ -144,9 +147,10 @@ impl Descent {
     }
 
     /// Decides what to evaluate, and writes it to `point`. `pending` are the points and purposes of recent
-    /// candidates that are out.
+    /// candidates that are out, and `best` is the best value of all descents.
     pub(super) fn propose<'a>(
         &mut self,
+        best: f64,
         pending: impl Iterator<Item = (&'a [f64], Purpose)> + Clone,
         random: &mut Random,
         point: &mut [f64],
@@ -219,6 +223,7 @@ impl Descent {
                 Next::Reduce => {
                     if self.resolution <= FINAL_RESOLUTION
                         || self.model.relative_spread() <= ROUNDING
+                        || self.is_behind(best)
                     {
                         return Decision::End;
                     }
@@ -314,8 +319,16 @@ impl Descent {
         self.radius = if radius <= 1.5 * self.resolution { self.resolution } else { radius };
     }
 
+    /// A departure: a descent ends early if it is farther behind the best one than what it gained at the last
+    /// resolution. At each one it gains less than at the one before.
+    fn is_behind(&self, best: f64) -> bool {
+        let value = self.model.best_value();
+        self.reduced_at.is_some_and(|before| value - best > before - value)
+    }
+
     /// Powell 2006, equation (7.6).
     fn reduce_resolution(&mut self) {
+        self.reduced_at = Some(self.model.best_value());
         let old = self.resolution;
         let ratio = old / FINAL_RESOLUTION;
         self.resolution = if ratio <= 16.0 {
@@ -436,6 +449,7 @@ impl Descent {
             && (FINAL_RESOLUTION..=MAX_RADIUS).contains(&self.resolution)
             && (self.resolution..=MAX_RADIUS).contains(&self.radius)
             && self.errors.into_iter().all(is_distance)
+            && self.reduced_at.is_none_or(f64::is_finite)
             && self.steps < crate::optimizers::saved::ID_HEADROOM
             && self.least_norm_wins < 3
             && match self.next {

@@ -229,7 +229,8 @@ impl Search for QuadraticSearch {
         let mut point = tools.buffer();
         if let Phase::Descent(descent) = &mut self.phase {
             let pending = self.recent.iter().map(|recent| (&recent.point[..], recent.purpose));
-            match descent.propose(pending, tools.random, &mut point) {
+            let best = tools.best.value().unwrap_or(f64::NEG_INFINITY);
+            match descent.propose(best, pending, tools.random, &mut point) {
                 Decision::Evaluate(purpose) => {
                     let id = tools.ledger.next_id();
                     self.recent.push(Recent { id, point: point.to_vec(), purpose, told });

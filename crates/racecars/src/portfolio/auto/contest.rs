@@ -31,9 +31,9 @@ const QUADRATIC_MAX_DIMENSION: u64 = 12;
 const QUADRATIC_MAX_PER_COORDINATE: u64 = 15;
 /// Up to this dimension, quadratic models are complete with a few values, and better in long runs, too.
 const FULL_QUADRATIC_MAX_DIMENSION: u64 = 2;
-/// If at least as many candidates are out as there are coordinates, quadratic models make use of all of them,
-/// and quasi-Newton steps of n; above this dimension, their steps take milliseconds.
-const WIDE_QUADRATIC_MAX_DIMENSION: u64 = 50;
+/// Above this dimension, steps of quadratic models take milliseconds. Up to it they are used if at least as many candidates are
+/// out as there are coordinates, of which quasi-Newton steps make use of n only; and to look for other valleys.
+const CHEAP_QUADRATIC_MAX_DIMENSION: u64 = 50;
 /// From this budget per coordinate on, and from this budget, a descent is not all.
 const LONG_PER_COORDINATE: u64 = 45;
 const LONG_MIN: u64 = 150;
@@ -63,7 +63,7 @@ const BUDGET_PER_SEPARABLE_DESCENT: u64 = 20;
 const CMA_ES_PER_DESCENT: u64 = 2;
 const TURN_PER_COORDINATE: u64 = 20;
 /// When CMA-ES has converged, descents from random points have this part of the budget to find another valley.
-const BUDGET_PER_LOOK: u64 = 20;
+const BUDGET_PER_LOOK: u64 = 10;
 /// The greatest part of the budget that a scan along the coordinates may take, and the evaluations per coordinate of the
 /// polish after it.
 const BUDGET_PER_SCAN: u64 = 6;
@@ -253,7 +253,7 @@ impl Contest {
     /// The descent of a long run.
     pub(super) fn descent(self) -> Role {
         let is_wide = self.out >= self.n && self.out > FEW_OUT;
-        let is_quadratic = is_wide && self.n <= WIDE_QUADRATIC_MAX_DIMENSION;
+        let is_quadratic = is_wide && self.n <= CHEAP_QUADRATIC_MAX_DIMENSION;
         match is_quadratic || self.n <= FULL_QUADRATIC_MAX_DIMENSION {
             true => Role::Quadratic,
             false => Role::QuasiNewton,
@@ -269,7 +269,7 @@ impl Contest {
     /// The descents that look for other valleys when CMA-ES has converged: quadratic models where their steps are
     /// cheap.
     pub(super) fn look(self) -> Role {
-        match self.n <= QUADRATIC_MAX_DIMENSION {
+        match self.n <= CHEAP_QUADRATIC_MAX_DIMENSION {
             true => Role::Quadratic,
             false => Role::QuasiNewton,
         }
@@ -317,7 +317,7 @@ impl Contest {
         if self.models_all() {
             let descent = asked + MODEL_DESCENT_PER_COORDINATE * n;
             let legs = vec![
-                Leg::handing_over(self.look(), descent),
+                Leg::handing_over(Role::Quadratic, descent),
                 Leg::handing_over(Role::CmaEs, horizon),
             ];
             let reason = "too few evaluations for a survey: a short descent, then CMA-ES with a model of all values";
@@ -326,7 +326,7 @@ impl Contest {
         if !self.is_long() && !is_wavy {
             let is_few = horizon < QUADRATIC_MAX_PER_COORDINATE * n;
             // Without a budget, evaluations may take less time than the steps.
-            let is_cheap = self.has_budget || n <= WIDE_QUADRATIC_MAX_DIMENSION;
+            let is_cheap = self.has_budget || n <= CHEAP_QUADRATIC_MAX_DIMENSION;
             let is_quadratic = n <= QUADRATIC_MAX_DIMENSION || is_few && is_cheap;
             let role = if is_quadratic { Role::Quadratic } else { self.descent() };
             let few = match self.has_rounds() {

@@ -90,8 +90,7 @@ pub enum Noise {
 
 choices!(Noise { Detect => "detect", Yes => "yes", No => "no" });
 
-/// Two valleys are equally good if their values differ by less than this part of what CMA-ES gained on the first
-/// descent.
+/// Two valleys are equally good if their values differ by less than this part of what CMA-ES gained on the survey.
 const MAX_GAP: f64 = 1e-3;
 
 /// Other candidates that may be told before a probe that is out counts as lost.
@@ -526,7 +525,9 @@ impl AutoRule {
             self.improved_at = asked;
             self.tired.retain(|&other| other == role);
         }
-        if team.own_best(place).is_some_and(|value| is_less(value, self.own_best)) {
+        // Descents that look for other valleys find better ones of their own for long, which says little.
+        let own_best = team.own_best(place).filter(|_| !self.is_looking(role));
+        if own_best.is_some_and(|value| is_less(value, self.own_best)) {
             self.own_best = team.own_best(place);
             self.improved_at = asked;
         }
@@ -546,7 +547,7 @@ impl AutoRule {
         // The restarts of CMA-ES take a long time to improve on the first run, and are better than other
         // members except L-SHADE.
         let is_kept = || contest.evolution().is_none_or(|begin| asked < begin);
-        if role == Role::CmaEs && is_kept() {
+        if role == Role::CmaEs && is_kept() && !self.is_level(team) {
             return None;
         }
         let name = team.member(place).name();
@@ -574,11 +575,11 @@ impl AutoRule {
     }
 
     /// Whether the descents that look for other valleys have found one as good as that of CMA-ES, but for a part of
-    /// what CMA-ES was better than the first descent.
+    /// what CMA-ES was better than the survey.
     fn is_level(&self, team: &Team) -> bool {
         let own = |role: Role| self.place_of(role).and_then(|place| team.own_best(place));
         self.looked.and_then(own).zip(own(Role::CmaEs)).is_some_and(|(looking, cma_es)| {
-            let gain = own(Role::QuasiNewton).map_or(0.0, |first| (first - cma_es).max(0.0));
+            let gain = team.best_of_survey().map_or(0.0, |first| (first - cma_es).max(0.0));
             looking <= cma_es + MAX_GAP * gain
         })
     }
@@ -638,6 +639,9 @@ impl AutoRule {
         let evolution = contest.evolution();
         if evolution.is_some_and(|begin| asked >= begin) && !self.tired.contains(&Role::LShade) {
             return Some(Leg::new(Role::LShade, end));
+        }
+        if let Some(look) = self.looked.filter(|_| role == Role::CmaEs && self.is_level(team)) {
+            return Some(Leg::handing_over(look, end));
         }
         let has_shape = self.survey.as_ref().is_some_and(|survey| survey.shape().is_some());
         if contest.is_long() && !has_shape {
