@@ -41,8 +41,10 @@ const LONG_MIN: u64 = 150;
 /// of all values: up to this budget per coordinate, unless there is time for a survey.
 const MODEL_PER_COEFFICIENT: f64 = 4.5;
 const MODEL_MAX_PER_COORDINATE: u64 = 80;
-/// The evaluations per coordinate of that descent.
+/// The evaluations per coordinate of that descent; and without a budget, where CMA-ES always begins in this way in few
+/// dimensions, but the run may end at any time.
 const MODEL_DESCENT_PER_COORDINATE: u64 = 5;
+const OPEN_MODEL_DESCENT_PER_COORDINATE: u64 = 7;
 /// With more candidates than this out, several members need this many rounds: the budget divided by the
 /// candidates out. With fewer rounds, one member learns more.
 const FEW_OUT: u64 = 3;
@@ -103,6 +105,11 @@ const CHOICES_MAX_VALUES: f64 = 6.0;
 pub(super) fn keeps(dimension: usize) -> usize {
     let has_surrogate = SURROGATE_MAX.iter().any(|&(most, _)| dimension as u64 <= most);
     if has_surrogate { surrogate_capacity(dimension) } else { 0 }
+}
+
+/// Whether a full quadratic model takes few evaluations.
+pub(super) fn is_of_few_dimensions(n: u64) -> bool {
+    (2..=QUADRATIC_MAX_DIMENSION).contains(&n)
 }
 
 /// Whether all coordinates are choices among a few values.
@@ -224,15 +231,23 @@ impl Contest {
     /// Whether CMA-ES begins early, with a model of all values.
     pub(super) fn models_all(self) -> bool {
         let Contest { horizon, n, has_budget, .. } = self;
+        if !has_budget {
+            return self.first_horizon() == Some(horizon);
+        }
         let coefficients = ((n + 1) * (n + 2) / 2) as f64;
         let is_enough = horizon as f64 >= MODEL_PER_COEFFICIENT * coefficients;
         let is_surveyed = plan::surveyed_coordinates(horizon, n as usize) > Some(0);
-        (2..=QUADRATIC_MAX_DIMENSION).contains(&n)
-            && has_budget
+        is_of_few_dimensions(n)
             && is_enough
             && horizon <= MODEL_MAX_PER_COORDINATE * n
             && !is_surveyed
             && self.has_rounds()
+    }
+
+    /// Without a budget, the first horizon where CMA-ES begins early.
+    pub(super) fn first_horizon(self) -> Option<u64> {
+        let is_possible = is_of_few_dimensions(self.n) && self.out <= FEW_OUT;
+        is_possible.then(|| plan::horizon_with_model(self.n))
     }
 
     /// Whether members compete.
@@ -315,7 +330,11 @@ impl Contest {
         let Contest { horizon, n, out, .. } = self;
         let is_wavy = shape.is_some_and(Shape::is_clearly_wavy);
         if self.models_all() {
-            let descent = asked + MODEL_DESCENT_PER_COORDINATE * n;
+            let per_coordinate = match self.has_budget {
+                true => MODEL_DESCENT_PER_COORDINATE,
+                false => OPEN_MODEL_DESCENT_PER_COORDINATE,
+            };
+            let descent = asked + per_coordinate * n;
             let legs = vec![
                 Leg::handing_over(Role::Quadratic, descent),
                 Leg::handing_over(Role::CmaEs, horizon),
@@ -379,9 +398,12 @@ impl Contest {
         }
     }
 
-    /// Whether the budget is enough for CMA-ES to learn its matrix.
+    /// Whether the budget is enough for CMA-ES to learn its matrix. Without a budget it may be, and in few dimensions
+    /// CMA-ES has begun already.
     fn learns_matrix(self) -> bool {
-        self.horizon >= self.by_surrogate(MATRIX_PER_SQUARED_DIMENSION) * self.n * self.n
+        let has_begun = !self.has_budget && self.first_horizon().is_some();
+        has_begun
+            || self.horizon >= self.by_surrogate(MATRIX_PER_SQUARED_DIMENSION) * self.n * self.n
     }
 
     /// The first number if CMA-ES has a surrogate, else the second.

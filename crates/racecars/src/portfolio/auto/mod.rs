@@ -132,6 +132,8 @@ pub(crate) struct AutoRule {
     takes_turns: bool,
     /// The role whose descents from random points have looked for other valleys since CMA-ES converged.
     looked: Option<Role>,
+    /// Whether a scan has begun since the horizon was set.
+    has_scanned: bool,
 }
 
 impl AutoRule {
@@ -183,8 +185,10 @@ impl AutoRule {
     /// Begins a survey that the horizon allows now. Whether it does.
     fn begin_survey(&mut self, team: &mut Team, tools: &mut Tools<'_, Origin>) -> bool {
         let has_shape = self.survey.as_ref().is_some_and(|survey| !survey.is_noise_check());
-        // The horizon will be doubled.
-        let coordinates = plan::surveyed_coordinates(2 * self.horizon, tools.space.dimension());
+        // The horizon will be doubled. Where CMA-ES has begun, a survey is less urgent.
+        let has_begun = self.place_of(Role::CmaEs).is_some();
+        let horizon = if has_begun { self.horizon } else { 2 * self.horizon };
+        let coordinates = plan::surveyed_coordinates(horizon, tools.space.dimension());
         let Some(coordinates) = coordinates.filter(|&coordinates| coordinates > 0 && !has_shape)
         else {
             return false;
@@ -205,15 +209,15 @@ impl AutoRule {
         true
     }
 
-    /// The leg in which the current member continues when the horizon was doubled, unless it has stalled; a descent
-    /// only up to its part, and RACE-CARS only if it is ahead. Where a scan pays, it follows RACE-CARS.
+    /// The leg in which the current member continues when the horizon was doubled, unless it has stalled or a scan is due; a
+    /// descent only up to its part, and RACE-CARS only if it is ahead.
     fn continued(&self, team: &Team, tools: &Tools<'_, Origin>) -> Option<Leg> {
         let (asked, contest) = (tools.ledger.next_id(), self.contest(tools));
         let Leg { role, hands_over, .. } = self.legs[self.leg];
         let shape = self.survey.as_ref().and_then(Survey::shape);
-        let wants_scan = role == Role::RaceCars && shape.is_some_and(Shape::wants_scan);
-        if let Some(cost) = contest.scan().filter(|_| wants_scan) {
-            return Some(Leg::handing_over(Role::Scan, asked + cost));
+        let scan = self.scan(team, tools);
+        if scan.is_some() {
+            return scan;
         }
         let until = match role {
             Role::Quadratic | Role::QuasiNewton if !self.is_looking(role) => {
@@ -244,6 +248,14 @@ impl AutoRule {
             if space.is_real_box() && self.begin_survey(team, tools) {
                 return Ok(());
             }
+        }
+        if self.budget.is_none()
+            && space.is_real_box()
+            && self.horizon <= plan::horizon_with_model(n as u64)
+        {
+            // The number of candidates out may be known only now.
+            let first = self.contest(tools).first_horizon();
+            self.horizon = first.unwrap_or_else(|| plan::horizon(None, n, false));
         }
         let horizon = self.horizon;
         let was_full = self.is_full;
@@ -311,6 +323,10 @@ impl AutoRule {
             self.is_full = !shape.is_some_and(is_separable)
                 || plan::learns_matrix(horizon, n)
                 || self.budget.is_none();
+            if self.budget.is_none() && shape.is_none_or(Shape::is_wavy) {
+                // CMA-ES began near the end of a descent, which may be in any valley.
+                self.members.retain(|member| member.0 != Role::CmaEs);
+            }
             contest.opening(shape, asked)
         };
         // Legs that would already be over are dropped.
@@ -342,6 +358,7 @@ impl AutoRule {
             // RACE-CARS may have handed over early.
             let until = &mut self.legs[self.leg].until;
             *until = (*until).min(asked + cost);
+            self.has_scanned = true;
         }
         let Leg { role, until, hands_over } = self.legs[self.leg];
         // RACE-CARS plans with its budget, and a polish with the step, so that they begin anew.
@@ -609,6 +626,19 @@ impl AutoRule {
         Some(Leg::handing_over(role, (asked + turn).min(contest.end())))
     }
 
+    /// A scan along the coordinates, if one is due: they do not interact, and the objective is wavy. Where the survey saw no
+    /// waves, it may have missed them, which shows when CMA-ES has converged.
+    fn scan(&self, team: &Team, tools: &Tools<'_, Origin>) -> Option<Leg> {
+        let (asked, contest) = (tools.ledger.next_id(), self.contest(tools));
+        let shape = self.survey.as_ref().and_then(Survey::shape)?;
+        let cma_es = self.place_of(Role::CmaEs);
+        let has_converged = cma_es.is_some_and(|place| team.member(place).restarts() > 0);
+        let is_due = !shape.interacts() && (shape.is_clearly_wavy() || has_converged);
+        let until = asked + contest.scan().filter(|_| is_due && !self.has_scanned)?;
+        (!contest.has_budget || until <= contest.end())
+            .then_some(Leg::handing_over(Role::Scan, until))
+    }
+
     /// The next leg of a contest.
     fn next_leg(&mut self, team: &mut Team, tools: &Tools<'_, Origin>) -> Option<Leg> {
         let asked = tools.ledger.next_id();
@@ -623,6 +653,10 @@ impl AutoRule {
         if let Some(turn) = self.turn(team, tools) {
             self.takes_turns = true;
             return Some(turn);
+        }
+        let scan = self.scan(team, tools);
+        if scan.is_some() {
+            return scan;
         }
         if self.has_converged(team) {
             self.looked = Some(contest.look());
@@ -729,6 +763,7 @@ impl Rule for AutoRule {
                     if self.begin_survey(team, tools) {
                         return Ok(());
                     }
+                    self.has_scanned = false;
                     next = self.continued(team, tools);
                     self.looked = self.looked.filter(|&role| role == self.legs[self.leg].role);
                 }
@@ -852,20 +887,16 @@ mod tests {
 
     #[test]
     fn without_a_budget_a_descent_comes_before_the_survey_and_horizons_are_doubled() {
-        for out in [1, 3] {
+        let with_model =
+            ["72: quadratic", "500: cma-es", "561: survey", "planned for 1000", "2000: cma-es"];
+        // More candidates are out than CMA-ES takes early.
+        let without =
+            ["100: quadratic", "161: survey", "planned for 1000", "1000: quasi", "2000: cma-es"];
+        for (out, places) in [(1, with_model), (3, with_model), (5, without)] {
             let found = decisions(10, 2500, out, 0.0);
-            let position = |what: &str| found.iter().position(|(_, text)| text.contains(what));
-            let places = [
-                "100: quadratic",
-                "161: survey",
-                "planned for 1000",
-                "2000: cma-es",
-                // Solved by now.
-                "to 4000: ",
-            ];
+            let position = |what: &str| found.iter().rposition(|(_, text)| text.contains(what));
             let places: Vec<Option<usize>> = places.into_iter().map(position).collect();
-            assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{found:?}");
-            assert!(found.iter().any(|(at, text)| *at == 100 && text.ends_with("survey")));
+            assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{out} {found:?}");
         }
     }
 
@@ -929,6 +960,29 @@ mod tests {
             // With fewer evaluations it would take too large a part.
             let found = decisions_of(waves, Some(1000), 5, 1000, out, 0.0);
             assert!(!found.iter().any(|(_, text)| text.ends_with(": scan")), "{out} {found:?}");
+        }
+    }
+
+    #[test]
+    fn waves_that_the_survey_missed_are_scanned_when_cma_es_has_converged() {
+        // Waves near the minimum only.
+        let waves: fn(&[f64]) -> f64 = |x| {
+            let wave = |x: &f64| {
+                let x = x - 0.7;
+                x * x + 0.3 * (1.0 - (20.0 * x).cos()) * (-2.0 * x * x).exp()
+            };
+            x.iter().map(wave).sum()
+        };
+        for (budget, out) in [(Some(5000), 1), (None, 1), (Some(5000), 7)] {
+            let found = decisions_of(waves, budget, 5, 5000, out, 0.0);
+            let position = |what: &str| found.iter().position(|(_, text)| text.ends_with(what));
+            let places = [
+                found.iter().position(|(_, text)| text.contains("is not wavy")),
+                position("cma-es has converged"),
+                position(": scan"),
+            ];
+            assert!(places.iter().all(Option::is_some), "{budget:?} {out} {found:?}");
+            assert!(places.is_sorted(), "{budget:?} {out} {found:?}");
         }
     }
 

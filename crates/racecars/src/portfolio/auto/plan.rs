@@ -59,9 +59,10 @@ pub(super) struct BudgetPlan {
     pub(super) reason: String,
 }
 
-/// Without a budget, a contest begins with a descent of this many evaluations per coordinate, and at least this
-/// many.
+/// Without a budget, a contest begins with a descent of this many evaluations per coordinate, and at least this many. In
+/// few dimensions the descent is shorter, and CMA-ES with a model follows up to the second number.
 const FIRST_PER_COORDINATE: u64 = 10;
+const FIRST_WITH_MODEL_PER_COORDINATE: u64 = 50;
 const FIRST_MIN: u64 = 100;
 /// After that, and above the dimensions of a contest, this many are planned for, and then twice as many, again and
 /// again.
@@ -142,6 +143,11 @@ pub(super) fn horizon(budget: Option<u64>, dimension: usize, is_discrete: bool) 
         false => (FIRST_PER_COORDINATE * n).max(FIRST_MIN),
     };
     budget.unwrap_or(first).clamp(1, MAX_HORIZON)
+}
+
+/// The number of evaluations to plan for at first where CMA-ES begins with a model, without a budget.
+pub(super) fn horizon_with_model(n: u64) -> u64 {
+    (FIRST_WITH_MODEL_PER_COORDINATE * n).max(FIRST_MIN)
 }
 
 /// The number of evaluations to plan for next, without a budget.
