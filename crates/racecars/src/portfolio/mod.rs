@@ -229,6 +229,17 @@ impl Team {
         told
     }
 
+    /// Whether two points of the latest evaluations have the same value: the objective has plateaus.
+    fn has_plateaus(&self) -> bool {
+        let mut latest: Vec<&ToldPoint> = self.latest.iter().collect();
+        latest.sort_by_key(|told| told.rank);
+        latest.windows(2).any(|pair| {
+            pair[0].rank == pair[1].rank
+                && !pair[0].rank.is_failure()
+                && pair[0].point != pair[1].point
+        })
+    }
+
     fn tell_points<'a>(
         &mut self,
         place: usize,

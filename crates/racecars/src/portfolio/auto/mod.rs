@@ -444,7 +444,8 @@ impl AutoRule {
                         let [least, most] = SIGMA_AFTER_RACE_CARS;
                         share.clamp(least, most)
                     }
-                    _ if has_surrogate && models_all => SIGMA_AFTER_DESCENT,
+                    // A small step does not leave a plateau.
+                    _ if has_surrogate && models_all && !team.has_plateaus() => SIGMA_AFTER_DESCENT,
                     _ => INITIAL_SIGMA,
                 };
                 let settings = CmaEs::default().sigma(sigma).surrogate(has_surrogate);
@@ -946,6 +947,23 @@ mod tests {
         let value = solved.unwrap().value().unwrap();
         // The minimum is 1.24998.
         assert!(value < 1.2501, "{value}");
+    }
+
+    #[test]
+    fn plateaus_after_the_descent_are_left() {
+        // Steps in directions that are not those of the coordinates, and of different importance.
+        let steps: fn(&[f64]) -> f64 = |x| {
+            let sum: f64 = x.iter().map(|x| x - 1.3).sum();
+            let step = |(i, x): (i32, &f64)| 3f64.powi(i) * (x - 1.3 - 0.5 * sum).round().powi(2);
+            (0..).zip(x).map(step).sum()
+        };
+        let space = Space::cube(5, -5.0, 5.0).unwrap();
+        let solved = |seed: u64| {
+            let run = crate::minimize(&space).budget(400).seed(seed);
+            run.run(|x| steps(x.coordinates())).unwrap().value().unwrap()
+        };
+        let values: Vec<f64> = (0..8).map(solved).collect();
+        assert!(values.iter().all(|value| *value == 0.0), "{values:?}");
     }
 
     #[test]
