@@ -33,7 +33,8 @@ def test_every_method_minimizes(method: str) -> None:
     res = racecars.minimize(fun, BOUNDS, maxfev=600, rng=1, method=method)
     assert (res.nfev, res.nit, res.success, res.status) == (600, 600, True, 0)
     assert res.fun == fun(res.x) == res.history.min() == res.best_so_far[-1]
-    assert res.fun < res.history[:20].min()
+    # `quadratic` solves this in 12 evaluations.
+    assert res.fun < res.history[:10].min()
 
 
 def test_the_loop_of_the_core_and_ask_and_tell_agree() -> None:
