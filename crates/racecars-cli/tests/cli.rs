@@ -311,3 +311,20 @@ fn a_build_without_language_models_says_so_in_help_and_in_errors() {
     assert!(error("lm").contains("--features lm"));
     assert!(error("lm serve --model x").contains("--features lm"));
 }
+
+#[cfg(feature = "lm")]
+#[test]
+fn settings_of_a_tuning_are_checked_before_its_model_is_loaded() {
+    for (arguments, part) in [
+        ("--bound=-1", "bound -1 is not a positive number"),
+        ("--look-every 0", "look-every 0 is not between 1 and"),
+        ("--alpha 0", "alpha 0 is not a positive number"),
+        ("--dim 2000000", "dim 2000000 is not between 1 and"),
+    ] {
+        for command in ["lm tune", "paper lm"] {
+            let line = format!("{command} --task sst2 --data none --model none {arguments}");
+            let error = error(&line);
+            assert!(error.contains(part), "`{line}` says:\n{error}");
+        }
+    }
+}

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::task::Task;
 use racecars::random::Random;
 use racecars_io::table::{self, Format, NamedRow};
+use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
 /// A text, or several texts by column name, with the index of its label.
@@ -112,6 +113,24 @@ pub struct Split {
     pub train: Vec<Example>,
     /// The examples on which prompts are compared, to detect overfitting.
     pub dev: Vec<Example>,
+}
+
+impl Split {
+    /// A hash of all texts and labels, in hexadecimal: files may change under the same name.
+    pub(crate) fn fingerprint(&self) -> String {
+        let mut hash = Sha256::new();
+        for examples in [&self.train, &self.dev] {
+            hash.update((examples.len() as u64).to_le_bytes());
+            for Example { columns, label } in examples {
+                hash.update([*label as u64, columns.len() as u64].map(u64::to_le_bytes).concat());
+                for text in columns.iter().flat_map(|(name, text)| [name, text]) {
+                    hash.update((text.len() as u64).to_le_bytes());
+                    hash.update(text);
+                }
+            }
+        }
+        hash.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
 }
 
 /// The folder of a task's data: the subfolder with the task's name, or `folder` itself.

@@ -46,6 +46,18 @@ pub struct ProjectionSettings {
     pub seed: u64,
 }
 
+impl ProjectionSettings {
+    /// Checks the ranges of the settings.
+    pub(crate) fn check(&self) -> Result<()> {
+        for (name, x) in [("alpha", self.alpha), ("sigma", self.sigma)] {
+            if !(x.is_finite() && x > 0.0) {
+                return Err(Error::input(format!("{name} {x} is not a positive number")));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// A fixed random matrix.
 pub struct Projection {
     /// A row per number of the prompt.
@@ -72,12 +84,8 @@ impl Projection {
         dim: usize,
         outputs: usize,
     ) -> Result<Self> {
+        settings.check()?;
         let ProjectionSettings { draw, alpha, sigma, seed } = *settings;
-        for (name, x) in [("alpha", alpha), ("sigma", sigma)] {
-            if !(x.is_finite() && x > 0.0) {
-                return Err(Error::input(format!("{name} {x} is not a positive number")));
-            }
-        }
         match dim.checked_mul(outputs) {
             Some(1..=MAX_ENTRIES) => {}
             _ => {

@@ -243,8 +243,22 @@ fn a_journal_of_another_tuning_is_refused() {
     let other = TuneSettings { bound: 6.0, ..first.clone() };
     let error = run(&service, &other, folder.path()).unwrap_err().to_string();
     assert!(error.contains("bound was 5.0, and is 6.0 now"), "{error}");
+    // The same name, and one other text or label.
+    let (mut text, mut label) = (split(), split());
+    text.train[0] = Example::new(vec![("text".into(), "another film".into())], 0);
+    label.dev[1].label = 0;
+    for changed in [text, label] {
+        let error = tune(&service, &first, &changed, folder.path(), &Cancel::new(), |_| {});
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("the texts in made up have changed"), "{error}");
+    }
     let journal = folder.path().join(JOURNAL);
     let text = std::fs::read_to_string(&journal).unwrap();
+    // A journal of an earlier version has no hash of the texts.
+    let (start, hash) = text.split_once(",\"texts\":\"").unwrap();
+    let (_, rest) = hash.split_once('"').unwrap();
+    std::fs::write(&journal, format!("{start}{rest}")).unwrap();
+    assert_eq!(run(&service, &first, folder.path()).unwrap().calls, 20);
     std::fs::write(&journal, text.replacen("\"check\":\"", "\"check\":\"0", 1)).unwrap();
     let error = run(&service, &first, folder.path()).unwrap_err().to_string();
     assert!(error.contains("other points"), "{error}");

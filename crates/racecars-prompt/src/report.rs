@@ -51,7 +51,7 @@ pub struct Counts {
     pub dropped: u64,
     /// Those that the endpoint refused.
     pub refused: u64,
-    /// Prompts planned.
+    /// Prompts planned; as many as were tried if those are more.
     pub planned: u64,
     /// Calls and tokens.
     #[serde(flatten)]

@@ -398,11 +398,16 @@ impl Search<'_> {
         self.standings.len() as u64 + self.racing + self.dropped + self.failures
     }
 
+    /// An earlier run may have tried more than are planned now, with more calls.
+    fn planned_or_tried(&self) -> u64 {
+        self.planned.max(self.tried())
+    }
+
     fn show(&mut self, stage: &'static str) {
         let spent = self.caller.spent();
         let progress = Progress {
             candidates: self.tried(),
-            planned: self.planned,
+            planned: self.planned_or_tried(),
             best: self.best().map(|best| mean(&best.scores)),
             spent,
             calls: self.task.settings.limits.calls,
@@ -607,7 +612,7 @@ impl Search<'_> {
             candidates: self.tried(),
             dropped: self.dropped,
             refused: self.failures,
-            planned: self.planned,
+            planned: self.planned_or_tried(),
             spent,
             money: self.caller.money(spent),
             retries: self.caller.retries(),

@@ -285,7 +285,10 @@ fn limits_are_kept_and_can_be_raised() {
     let more = search(&large, folder.path(), 8).unwrap();
     assert!(more.counts.candidates > report.counts.candidates);
     assert!(more.counts.spent.calls > 200 && more.counts.spent.calls <= 400);
-    assert_none_twice(&fake);
+    // With a lower limit again, 20 are planned, and all that were tried count as planned.
+    search(&task(folder.path(), &fake.url, 1200, ""), folder.path(), 8).unwrap();
+    let tried = search(&small, folder.path(), 8).unwrap().counts;
+    assert!(tried.candidates > 20 && tried.planned == tried.candidates, "{tried:?}");
 
     for (limit, setting, prices) in [
         (Limit::Tokens, "tokens = 6000", ""),

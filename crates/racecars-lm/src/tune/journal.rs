@@ -34,6 +34,9 @@ pub(super) struct TuneHeader {
     pub(super) settings: TuneSettings,
     pub(super) model: String,
     pub(super) data: String,
+    /// A hash of the texts and labels of the split; journals of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) texts: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -16,7 +16,7 @@ use crate::service::BlackBox;
 use crate::uploaded::UploadedExamples;
 use crate::wire::EvaluateOptions;
 use journal::{CallResult, Calls, Look, TuneHeader, TuneJournal, TuneLine};
-use racecars::{Cancel, Candidate, Optimizer, Outcome, Space};
+use racecars::{Cancel, Candidate, Optimizer, Outcome};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -203,6 +203,7 @@ impl<'a> TuneRun<'a> {
             settings: settings.clone(),
             model: description.info.name.clone(),
             data: split.source.clone(),
+            texts: Some(split.fingerprint()),
         };
         std::fs::create_dir_all(folder).map_err(|error| Error::system("make", folder, error))?;
         let (mut journal, mut lines) = TuneJournal::open(&folder.join(JOURNAL))?;
@@ -230,10 +231,8 @@ impl<'a> TuneRun<'a> {
             let path = journal.path().display();
             Error::journal(format!("{path} belongs to another tuning: {what}; use another folder"))
         })?;
-        let space = Space::cube(settings.dim, -settings.bound, settings.bound)?;
         // The algorithm keeps the first budget, since with another one the replay would be another run.
-        let budget = first.settings.budget;
-        let optimizer = settings.algorithm()?.optimizer(&space, Some(budget), settings.seed)?;
+        let optimizer = settings.optimizer(first.settings.budget)?;
         let mut run = TuneRun {
             settings,
             header,
@@ -541,6 +540,9 @@ fn same(first: &TuneHeader, now: &TuneHeader) -> Result<(), String> {
         if then != now {
             return Err(format!("{name} was {then}, and is {now} now"));
         }
+    }
+    if first.texts.is_some() && first.texts != now.texts {
+        return Err(format!("the texts in {} have changed since", now.data));
     }
     now.settings.difference(&first.settings).map_or(Ok(()), Err)
 }

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::loss::Loss;
 use crate::projection::ProjectionSettings;
 use crate::task::{Position, Task};
-use racecars::Algorithm;
+use racecars::{Algorithm, Optimizer, Space};
 use serde::{Deserialize, Serialize};
 
 /// Everything that determines a tuning, except the model and the data, which the journal names.
@@ -67,8 +67,8 @@ impl TuneSettings {
         Ok(self.algorithm.parse()?)
     }
 
-    pub(super) fn check(&self) -> Result<()> {
-        self.algorithm()?;
+    /// Checks all that needs neither the model nor the data.
+    pub fn check(&self) -> Result<()> {
         for (name, count, most) in [
             ("dim", self.dim as u64, 1 << 20),
             ("prompt-tokens", self.prompt_tokens as u64, 1 << 12),
@@ -85,7 +85,15 @@ impl TuneSettings {
         if !(self.bound.is_finite() && self.bound > 0.0) {
             return Err(Error::input(format!("bound {} is not a positive number", self.bound)));
         }
+        self.projection.check()?;
+        self.optimizer(self.budget)?;
         Ok(())
+    }
+
+    /// The optimizer, planning with `budget` calls.
+    pub(super) fn optimizer(&self, budget: u64) -> Result<Box<dyn Optimizer>> {
+        let space = Space::cube(self.dim, -self.bound, self.bound)?;
+        Ok(self.algorithm()?.optimizer(&space, Some(budget), self.seed)?)
     }
 
     /// The first setting that differs from `other`, the budget excepted; `None` if they are settings of the

@@ -103,13 +103,22 @@ impl PaperLm {
         once("task", tasks.iter().map(|task| task.name.clone()))?;
         once("algorithm", self.algorithm.0.iter().map(ToString::to_string))?;
         once("seed", self.seed.iter().map(ToString::to_string))?;
-        let cancel = on_interrupt()?;
-        let service = self.which.open()?;
         let (folder, algorithms) = (self.out.join(FOLDER), &self.algorithm.0);
         let seeds = match &self.seed[..] {
             [] => (0..self.seeds).collect(),
             given => given.to_vec(),
         };
+        // Before the model is loaded, and before hours of runs.
+        for (task, algorithm) in
+            tasks.iter().flat_map(|task| algorithms.iter().map(move |a| (task, a)))
+        {
+            self.search.settings(task.clone(), algorithm, 0).check()?;
+        }
+        for (task, seed) in tasks.iter().flat_map(|task| seeds.iter().map(move |s| (task, *s))) {
+            data::split(&self.data, task, self.search.shots, seed)?;
+        }
+        let cancel = on_interrupt()?;
+        let service = self.which.open()?;
         let budget = self.search.budget;
         let runs = (tasks.len() * algorithms.len() * seeds.len()) as u64;
         let progress = ProgressDisplay::new(runs * budget);

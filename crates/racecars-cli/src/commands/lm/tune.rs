@@ -116,6 +116,8 @@ impl TuneCommand {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let search = &self.search;
         let settings = search.settings(Task::find(&self.task)?, &self.algorithm, self.seed);
+        // Before the model is loaded, which takes longest.
+        settings.check()?;
         let split = data::split(&self.data, &settings.task, search.shots, self.seed)?;
         let cancel = on_interrupt()?;
         let service = self.which.open()?;
