@@ -3,12 +3,12 @@
 //!
 //! A run begins with a descent: by quadratic models if evaluations are few, else by quasi-Newton steps. If there are
 //! enough for a full quadratic model but not for a survey, the descent is short, and CMA-ES begins with a model of all
-//! its values. A descent that converges, stalls or has had its part hands over to the member that is fit for the shape of the
+//! its values; so does every run without a budget in few dimensions. A descent that converges, stalls or has had its part hands over to the member that is fit for the shape of the
 //! objective: RACE-CARS if coordinates do not interact, CMA-ES if they do. If there was no survey, or it is unclear,
 //! both have a heat, and the one with the best value continues. While CMA-ES is behind a descent that was cut off, the
 //! two take turns. A member that stalls hands over to one that has not led yet, else to the next best. When CMA-ES has
 //! converged, descents from random points look for other valleys; after RACE-CARS on a wavy objective a scan along the
-//! coordinates looks for those in the wrong one (`scan`). With large budgets in few dimensions, L-SHADE is last.
+//! coordinates looks for those in the wrong one (`scan`), and after CMA-ES if the survey saw no waves. With large budgets in few dimensions, L-SHADE is last.
 //!
 //! docs/auto.md has the measurements behind each number, and the problems it was chosen on.
 
