@@ -1,7 +1,7 @@
 """Tuning scikit-learn models with T = 30, 50 and 100 evaluations, ours beside the others.
 
 The models are SVM, random forest, gradient boosting, a linear model by SGD, nearest neighbours and
-a network, in mixed spaces of 5 to 10 coordinates, half of them conditional; six tasks are for
+a network, in mixed spaces of 5 to 10 coordinates, half of them conditional; twelve tasks are for
 choosing, six for reporting (`--half`). A score is 0 for the best value known of the task, from all
 runs so far, and 1 for the median of random search after 10 evaluations, estimated from all its
 evaluations. A run beats random search if it is better with the same seed and T; ties count one

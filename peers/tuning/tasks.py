@@ -3,7 +3,7 @@
 A value is the mean loss of a cross-validation with fixed folds and seeds, so that a configuration
 has one value, which is saved in an SQLite file. Half of the models have conditions: a parameter
 that a choice switches off is not there. Of the others, the forest has one that is there without
-effect. Six tasks are for choosing, six with the same models on other data for reporting.
+effect. Twelve tasks are for choosing, six with the same models on other data for reporting.
 """
 
 from __future__ import annotations
@@ -206,6 +206,12 @@ TASKS = {
         Task("linear", "cancer", "choose"),
         Task("neighbours", "digits", "choose"),
         Task("network", "friedman", "choose"),
+        Task("svm", "wine", "choose"),
+        Task("forest", "wine", "choose"),
+        Task("boosting", "diabetes", "choose"),
+        Task("linear", "wine", "choose"),
+        Task("neighbours", "cancer", "choose"),
+        Task("network", "digits", "choose"),
         Task("svm", "cancer", "report"),
         Task("forest", "digits", "report"),
         Task("boosting", "friedman", "report"),
