@@ -1,11 +1,12 @@
 //! The paper's comparison on a task: several algorithms and seeds with the same number of calls. The training
 //! loss by calls, which the paper's claim is about, and the kept prompts on texts that the search did not see:
-//! as four curves like the paper's, two tables, and a section of the paper's page.
+//! as a figure of four charts, two tables, and a section of the paper's page.
 
 use crate::loss::Score;
 use crate::task::Position;
 use crate::tune::{PromptScores, TuneSettings, Tuned};
 use racecars_figures::curves::{Chart, Curve, CurvePoint, Style};
+use racecars_figures::dots::{Dot, DotPlot, DotRow};
 use racecars_figures::statistics::SummaryStatistics;
 use racecars_figures::{Svg, escape, grid, number};
 use serde::Serialize;
@@ -63,9 +64,9 @@ enum Quantity {
     OfLook(fn(&PromptScores) -> f64),
 }
 
-const QUANTITIES: [(&str, Quantity); 4] = [
+/// The curves: the lowest training loss, and the scores of the prompt that has it on the development texts.
+const QUANTITIES: [(&str, Quantity); 3] = [
     ("Training loss", Quantity::BestTrainLoss),
-    ("Training accuracy", Quantity::OfLook(|look| look.train.accuracy)),
     ("Development loss", Quantity::OfLook(|look| look.dev.loss)),
     ("Development accuracy", Quantity::OfLook(|look| look.dev.accuracy)),
 ];
@@ -75,15 +76,47 @@ const MAX_BANDS: usize = 3;
 const MAX_CURVE_POINTS: usize = 200;
 
 impl TuneComparison {
-    /// The four charts: means over seeds, with bands of one standard deviation if there are few algorithms.
+    /// Three charts by calls and one of the kept prompts: means over seeds, with bands of one standard deviation if
+    /// there are few algorithms.
     pub fn figure(&self) -> Svg {
-        let charts: Vec<Svg> = QUANTITIES.map(|(title, of)| self.chart(title, of).draw()).into();
+        let mut charts: Vec<Svg> =
+            QUANTITIES.map(|(title, of)| self.chart(title, of).draw()).into();
+        charts.insert(1, self.kept_chart().draw());
         let of = match &self.seeds[..] {
             [seed] => format!("seed {seed}"),
             _ if self.has_bands() => "mean and deviation over seeds".to_string(),
             seeds => format!("mean over {} seeds", seeds.len()),
         };
         grid(&format!("{}: {of}", self.task), &charts, 2)
+    }
+
+    /// The accuracy of the kept prompts, with bars of one standard deviation over seeds.
+    fn kept_chart(&self) -> DotPlot {
+        let dot = |accuracies: Vec<f64>| {
+            let SummaryStatistics { mean, std, .. } = SummaryStatistics::of(&accuracies)?;
+            let of = |x: f64| 100.0 * x;
+            Some(Dot { middle: of(mean), low: of(mean - std), high: of(mean + std) })
+        };
+        let row = |name: &str, color: &'static str, scores: Vec<PromptScores>, tests: &[Score]| {
+            let open = dot(scores.iter().map(|scores| scores.dev.accuracy).collect());
+            let filled = dot(tests.iter().map(|score| score.accuracy).collect());
+            let shown = filled.or(open).map_or(String::new(), |dot| format!("{:.1}", dot.middle));
+            DotRow { label: format!("{} {shown}", short_name(name)), color, open, filled }
+        };
+        let first = self.entries.first().map_or(&[][..], |entry| &entry.tuned);
+        let untuned = first.iter().map(|tuned| tuned.baselines.calibrated).collect();
+        let tested = self.tested.as_ref().map_or(&[][..], |tested| &tested.calibrated);
+        let mut rows = vec![row("untuned, calibrated", "#767676", untuned, tested)];
+        for AlgorithmTunings { algorithm, tuned, tested, .. } in &self.entries {
+            let kept = tuned.iter().map(|tuned| tuned.kept).collect();
+            rows.push(row(algorithm, style(algorithm).color, kept, tested));
+        }
+        let filled = if self.tested.is_some() { ", test (filled)" } else { "" };
+        DotPlot {
+            title: format!("Kept prompt: development (open){filled}"),
+            x_label: "accuracy, %".to_string(),
+            rows,
+        }
     }
 
     /// Many bands hide each other.
@@ -485,7 +518,12 @@ mod tests {
             assert!(table.contains(part), "{part} is not in {table}");
         }
         let figure = comparison.figure().to_file();
-        assert!(figure.contains("race-cars 0.400") && !figure.contains("NaN"), "{figure}");
+        for part in
+            ["race-cars 0.400", "race-cars 70.0<", "untuned, calibrated 80.0<", "test (filled)"]
+        {
+            assert!(figure.contains(part), "{part} is not in {figure}");
+        }
+        assert!(!figure.contains("NaN"), "{figure}");
         let section = comparison.section();
         for part in [
             "<h2 id=\"lm-sst2\">",
