@@ -23,6 +23,9 @@ pub struct AlgorithmTunings {
     pub tested: Vec<Score>,
     /// The same, with label shifts fitted on the training texts after the tuning.
     pub tested_calibrated: Vec<Score>,
+    /// For each test text, the number of seeds in which the kept prompt is right about it minus those in which the
+    /// calibrated untuned one is; empty if they were not evaluated.
+    pub gain_by_text: Vec<f64>,
 }
 
 /// The scores without tuning on the test texts.
@@ -261,7 +264,7 @@ impl TuneComparison {
         add("untuned", of(|tuned| tuned.baselines.untuned), untuned.as_slice(), calibrated);
         let shifted = of(|tuned| tuned.baselines.calibrated);
         add("untuned, calibrated", shifted, calibrated, calibrated);
-        for AlgorithmTunings { algorithm, tuned, tested, tested_calibrated } in &self.entries {
+        for AlgorithmTunings { algorithm, tuned, tested, tested_calibrated, .. } in &self.entries {
             let kept = tuned.iter().map(|tuned| tuned.kept).collect();
             add(algorithm, kept, tested, tested_calibrated);
         }
@@ -272,8 +275,10 @@ impl TuneComparison {
             lines[0].push("calibrated afterwards".to_string());
         }
         if tested.is_some() && self.settings.calibrate {
-            let gains = self.entries.iter().map(|entry| gain(&entry.tested, calibrated));
-            let heading = "gain over untuned, calibrated (standard error)".to_string();
+            let gains = self.entries.iter().map(|entry| gain(entry, calibrated));
+            let heading =
+                "gain over untuned, calibrated (standard errors: over seeds, over test texts)"
+                    .to_string();
             let baselines = [const { String::new() }; 3];
             let cells = [heading].into_iter().chain(baselines).chain(gains);
             lines.iter_mut().zip(cells).for_each(|(line, cell)| line.push(cell));
@@ -364,18 +369,23 @@ fn plain(values: &[f64]) -> String {
     }
 }
 
-/// The mean difference of the accuracies of each seed, in points, with its standard error.
-fn gain(tested: &[Score], baseline: &[Score]) -> String {
-    let pairs = tested.iter().zip(baseline);
+/// The mean difference of the accuracies of each seed, in points. Its standard error is given twice: if other seeds had
+/// been drawn, and if other test texts had been, since all seeds have the same ones.
+fn gain(entry: &AlgorithmTunings, baseline: &[Score]) -> String {
+    let pairs = entry.tested.iter().zip(baseline);
     let gains: Vec<f64> = pairs.map(|(ours, other)| ours.accuracy - other.accuracy).collect();
-    match SummaryStatistics::of(&gains) {
-        None => String::new(),
-        Some(SummaryStatistics { mean, .. }) if gains.len() == 1 => format!("{:+.1}", 100.0 * mean),
-        Some(SummaryStatistics { mean, std, .. }) => {
-            let error = std / (gains.len() as f64).sqrt();
-            format!("{:+.1} ({:.1})", 100.0 * mean, 100.0 * error)
+    let Some(SummaryStatistics { mean, .. }) = SummaryStatistics::of(&gains) else {
+        return String::new();
+    };
+    let by_text: Vec<f64> =
+        entry.gain_by_text.iter().map(|gain| gain / gains.len() as f64).collect();
+    let error = |values: &[f64]| match SummaryStatistics::of(values) {
+        Some(SummaryStatistics { std, .. }) if values.len() > 1 => {
+            format!("{:.1}", 100.0 * std / (values.len() as f64).sqrt())
         }
-    }
+        _ => "none".to_string(),
+    };
+    format!("{:+.1} ({}, {})", 100.0 * mean, error(&gains), error(&by_text))
 }
 
 /// Mean and standard deviation of shares.
@@ -459,6 +469,7 @@ mod tests {
             tuned: vec![tuned(0.1), tuned(-0.1)],
             tested: Vec::new(),
             tested_calibrated: Vec::new(),
+            gain_by_text: Vec::new(),
         };
         let entries = vec![entry("race-cars"), entry("cma-es")];
         let settings = TuneSettings {
@@ -536,8 +547,13 @@ mod tests {
             assert!(section.contains(part), "{part} is not in {section}");
         }
         comparison.settings.calibrate = true;
+        // Of 4 texts, the kept prompts are wrong about one that the untuned one is right about, with one of two seeds.
+        comparison.entries[0].gain_by_text = vec![0.0, 0.0, -1.0, 0.0];
         let table = comparison.table();
-        for part in ["| gain over untuned, calibrated (standard error) |", "% | -10.0 (5.0) |\n"] {
+        for part in [
+            "| gain over untuned, calibrated (standard errors: over seeds, over test texts) |",
+            "% | -10.0 (5.0, 12.5) |\n",
+        ] {
             assert!(table.contains(part), "{part} is not in {table}");
         }
     }
