@@ -73,6 +73,9 @@ const QUANTITIES: [(&str, Quantity); 3] = [
     ("Development loss", Quantity::OfLook(|look| look.dev.loss)),
     ("Development accuracy", Quantity::OfLook(|look| look.dev.accuracy)),
 ];
+/// What the differences are.
+const DIFFERENCES: &str = "The loss minus that of sracos, paired by seed, with its standard error over seeds, and the \
+                           number of seeds in which it is less";
 /// The greatest number of algorithms whose curves have bands.
 const MAX_BANDS: usize = 3;
 /// The approximate maximum number of points of a curve.
@@ -197,13 +200,41 @@ impl TuneComparison {
             lines.iter().map(|cells| format!("| {} |\n", cells.join(" | "))).collect()
         };
         format!(
-            "Lowest training loss{} after a number of calls:\n\n{}\nThe kept prompts, {}:\n\n{}\n{}\n",
+            "Lowest training loss{} after a number of calls:\n\n{}\n{}The kept prompts, {}:\n\n{}\n{}\n",
             if self.settings.calibrate { ", calibrated," } else { "" },
             markdown(self.training_lines()),
+            self.difference_lines()
+                .map_or(String::new(), |lines| format!("{DIFFERENCES}:\n\n{}\n", markdown(lines))),
             self.tested_texts(),
             markdown(self.kept_lines()),
             self.calls()
         )
+    }
+
+    /// The difference in the lowest training loss from SRACOS, which the paper's claim is about, by calls, the heading
+    /// first. `None` without SRACOS or others.
+    fn difference_lines(&self) -> Option<Vec<Vec<String>>> {
+        let reference = self.entries.iter().find(|entry| entry.algorithm == "sracos")?;
+        let others = self.entries.iter().filter(|entry| entry.algorithm != reference.algorithm);
+        let places = self.places();
+        let lines = others.map(|AlgorithmTunings { algorithm, tuned, .. }| {
+            let cells = places.iter().map(|calls| {
+                let pairs = tuned.iter().zip(&reference.tuned);
+                let loss = |tuned| best_train_loss(tuned, *calls);
+                let differences: Vec<f64> =
+                    pairs.map(|(ours, theirs)| loss(ours) - loss(theirs)).collect();
+                let less = differences.iter().filter(|difference| **difference < 0.0).count();
+                let mean = SummaryStatistics::of(&differences).map_or(f64::NAN, |of| of.mean);
+                let error = standard_error(&differences)
+                    .map_or(String::new(), |error| format!(" ({error:.3})"));
+                format!("{mean:+.3}{error}, {less} of {}", differences.len())
+            });
+            [algorithm.clone()].into_iter().chain(cells).collect()
+        });
+        let heading = places.iter().map(|calls| format!("{calls} calls"));
+        let heading = ["algorithm".to_string()].into_iter().chain(heading).collect();
+        let lines: Vec<Vec<String>> = [heading].into_iter().chain(lines).collect();
+        (lines.len() > 1).then_some(lines)
     }
 
     fn tested_texts(&self) -> String {
@@ -213,10 +244,14 @@ impl TuneComparison {
         }
     }
 
+    /// The numbers of calls of the tables.
+    fn places(&self) -> BTreeSet<u64> {
+        [16, 8, 4, 2, 1].map(|share| (self.budget / share).max(1)).into_iter().collect()
+    }
+
     /// The lowest training loss by calls, the heading first.
     fn training_lines(&self) -> Vec<Vec<String>> {
-        let places: BTreeSet<u64> =
-            [8, 4, 2, 1].map(|share| (self.budget / share).max(1)).into_iter().collect();
+        let places = self.places();
         let heading = ["algorithm".to_string(), "seeds".to_string()].into_iter();
         let mut lines: Vec<Vec<String>> =
             vec![heading.chain(places.iter().map(|calls| format!("{calls} calls"))).collect()];
@@ -317,7 +352,7 @@ impl TuneComparison {
              better on all but SST-2, with signs of overfitting, and RACE-CARS comparable.</p>\n\
              <p><b>We got.</b> {1}</p>\n<figure id=\"figure-lm-{0}\">\n{2}</figure>\n\
              <p>The lowest training loss after a number of calls, which the paper's claim is about:</p>\n\
-             {3}<p>The kept prompts, {4}:</p>\n{5}\
+             {3}{7}<p>The kept prompts, {4}:</p>\n{5}\
              <p>Mean ± standard deviation over seeds. A prompt is kept if it has the lowest loss on the \
              development texts of those in the figure; so these texts have chosen it, and only test texts \
              have not. Calibrated: with one number per label word, fitted on the training texts and added to \
@@ -329,6 +364,9 @@ impl TuneComparison {
             self.tested_texts(),
             table(self.kept_lines()),
             self.calls(),
+            self.difference_lines().map_or(String::new(), |lines| {
+                format!("<p>{DIFFERENCES}:</p>\n{}", table(lines))
+            }),
         )
     }
 
@@ -369,6 +407,12 @@ fn plain(values: &[f64]) -> String {
     }
 }
 
+/// The standard error of the mean; `None` for fewer than two values.
+fn standard_error(values: &[f64]) -> Option<f64> {
+    let SummaryStatistics { std, .. } = SummaryStatistics::of(values)?;
+    (values.len() > 1).then(|| std / (values.len() as f64).sqrt())
+}
+
 /// The mean difference of the accuracies of each seed, in points. Its standard error is given twice: if other seeds had
 /// been drawn, and if other test texts had been, since all seeds have the same ones.
 fn gain(entry: &AlgorithmTunings, baseline: &[Score]) -> String {
@@ -379,11 +423,8 @@ fn gain(entry: &AlgorithmTunings, baseline: &[Score]) -> String {
     };
     let by_text: Vec<f64> =
         entry.gain_by_text.iter().map(|gain| gain / gains.len() as f64).collect();
-    let error = |values: &[f64]| match SummaryStatistics::of(values) {
-        Some(SummaryStatistics { std, .. }) if values.len() > 1 => {
-            format!("{:.1}", 100.0 * std / (values.len() as f64).sqrt())
-        }
-        _ => "none".to_string(),
+    let error = |values: &[f64]| {
+        standard_error(values).map_or("none".to_string(), |error| format!("{:.1}", 100.0 * error))
     };
     format!("{:+.1} ({}, {})", 100.0 * mean, error(&gains), error(&by_text))
 }
@@ -471,7 +512,7 @@ mod tests {
             tested_calibrated: Vec::new(),
             gain_by_text: Vec::new(),
         };
-        let entries = vec![entry("race-cars"), entry("cma-es")];
+        let entries = vec![entry("race-cars"), entry("sracos")];
         let settings = TuneSettings {
             task: Task::named("sst2").unwrap(),
             shots: 16,
@@ -498,10 +539,15 @@ mod tests {
             seeds: vec![0, 1],
             tested: None,
         };
+        // Ahead with one of two seeds.
+        comparison.entries[1].tuned[0].improvements[2].1 = 0.8;
         let table = comparison.table();
         for part in [
-            "| algorithm | seeds | 5 calls | 10 calls | 20 calls | 40 calls |",
-            "| race-cars | 2 | 0.900 ± 0.000 | 0.900 ± 0.000 | 0.600 ± 0.141 | 0.400 ± 0.141 |",
+            "number of seeds in which it is less:\n\n| algorithm | 2 calls",
+            "| race-cars | +0.000 (0.000), 0 of 2 | +0.000 (0.000), 0 of 2 |",
+            "| -0.150 (0.150), 1 of 2 |\n\nThe kept",
+            "| algorithm | seeds | 2 calls | 5 calls | 10 calls | 20 calls | 40 calls |",
+            "| race-cars | 2 | 0.900 ± 0.000 | 0.900 ± 0.000 | 0.900 ± 0.000 | 0.600 ± 0.141 | 0.400 ± 0.141 |",
             "| prompt | train loss | dev loss | dev accuracy |\n",
             "| untuned | 0.900 ± 0.000 | 0.900 ± 0.000 | 55.0 ± 0.0 % |",
             "| untuned, calibrated | 0.800 ± 0.000 |",
