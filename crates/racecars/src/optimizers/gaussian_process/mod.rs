@@ -66,10 +66,11 @@ const FIRST_FIT_EVALUATIONS: usize = 25;
 /// The knee that the first fit begins with, see [`KNEES`].
 const FIRST_KNEE: u8 = 1;
 
-/// One proposal in so many looks for an improvement in the whole space: in a continuous one, and in one with
-/// discrete coordinates, where each category may have a valley of its own.
+/// One proposal in so many looks for an improvement in the whole space: in a continuous one, in one with
+/// discrete coordinates, and in one of numbers and categories, of which each may have a valley of its own.
 const GLOBAL_INTERVAL: u64 = 10;
 const DISCRETE_GLOBAL_INTERVAL: u64 = 5;
+const BRANCHED_GLOBAL_INTERVAL: u64 = 3;
 
 /// With conditions, the improvement that counts, in deviations of the values: in the trust region and in the whole
 /// space. Else a region that has converged in one branch goes on to gain less and less there while other
@@ -334,8 +335,14 @@ impl GpSearch {
         let Derived { features, model, feasibility, .. } = derived;
         let (fit, model) = (fit.as_ref()?, model.as_mut()?);
         let n = features.len();
-        let interval =
-            if tools.space.can_repeat() { DISCRETE_GLOBAL_INTERVAL } else { GLOBAL_INTERVAL };
+        let is_branched = (1..n).contains(&features.numeric());
+        let interval = match tools.space.can_repeat() {
+            true if is_branched && !tools.space.has_orders_or_selections() => {
+                BRANCHED_GLOBAL_INTERVAL
+            }
+            true => DISCRETE_GLOBAL_INTERVAL,
+            false => GLOBAL_INTERVAL,
+        };
         let is_global = tools.ledger.next_id() % interval == interval - 1;
         let sample = |at: usize| &samples[members[at] as usize];
         let is_allowed =
