@@ -61,6 +61,8 @@ def judge(prompt: str, temperature: float) -> str:
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Header and body are sent together: apart, the client's side waits 40 ms for the second.
+    wbufsize = -1
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -31,13 +31,25 @@ pub(crate) fn flag_on_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
 
 /// The interrupt of a study: the first Ctrl-C finishes the running evaluations, the second stops now.
 pub(crate) fn request_on_interrupt() -> anyhow::Result<Interrupt> {
+    request_or(|interrupt| interrupt.request())
+}
+
+/// The interrupt of a study whose evaluations cannot be broken off, such as requests: the second Ctrl-C ends the process,
+/// and what runs is lost.
+#[cfg(feature = "net")]
+pub(crate) fn request_or_exit() -> anyhow::Result<Interrupt> {
+    request_or(|_| std::process::exit(INTERRUPTED.into()))
+}
+
+fn request_or(second: impl Fn(&Interrupt) + Send + 'static) -> anyhow::Result<Interrupt> {
     let interrupt = Interrupt::new();
     let handler = interrupt.clone();
-    ctrlc::set_handler(move || {
-        if !handler.is_requested() {
+    ctrlc::set_handler(move || match handler.is_requested() {
+        true => second(&handler),
+        false => {
             eprintln!("\nfinishing what runs; once more to stop now");
+            handler.request();
         }
-        handler.request();
     })?;
     Ok(interrupt)
 }

@@ -54,12 +54,12 @@ pub struct CurvePoint {
     pub high: f64,
 }
 
-const WIDTH: f64 = 575.0;
-const HEIGHT: f64 = 350.0;
-const LEFT: f64 = 66.0;
-const RIGHT: f64 = 408.0;
-const TOP: f64 = 34.0;
-const BOTTOM: f64 = 302.0;
+pub(crate) const WIDTH: f64 = 575.0;
+pub(crate) const HEIGHT: f64 = 350.0;
+pub(crate) const LEFT: f64 = 66.0;
+pub(crate) const RIGHT: f64 = 408.0;
+pub(crate) const TOP: f64 = 34.0;
+pub(crate) const BOTTOM: f64 = 302.0;
 /// The distance between two labels.
 const LABEL_SPACING: f64 = 16.0;
 /// Smaller values count as 0 and end the axis.

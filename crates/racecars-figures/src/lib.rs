@@ -3,6 +3,7 @@
 //! Figures are SVG written by hand: no fonts, no libraries, the same bytes on every machine.
 //!
 //! - [`curves`]: lines with bands over a linear axis, directly labelled
+//! - [`dots`]: dots with bars, a row for each case
 //! - [`heat_map`]: columns of coloured cells, with the best cell of each column joined by a line
 //! - [`Svg`]: the elements of a drawing; `axis` has scales and their ticks
 //! - [`statistics`]: means, quantiles, rank correlations
@@ -11,6 +12,7 @@
 
 mod axis;
 pub mod curves;
+pub mod dots;
 pub mod files;
 pub mod heat_map;
 pub mod page;

@@ -73,6 +73,10 @@ pub fn split_header(rows: Vec<Cells>) -> Result<(Vec<String>, Vec<Cells>), Strin
 
 fn with_names(rows: Vec<Cells>) -> Result<Vec<NamedRow>, String> {
     let (header, rows) = split_header(rows)?;
+    let is_earlier = |i: usize| header[..i].iter().any(|name| name.trim() == header[i].trim());
+    if let Some(i) = (0..header.len()).find(|i| is_earlier(*i)) {
+        return Err(format!("the header has the column `{}` twice", header[i].trim()));
+    }
     let named = rows.into_iter().map(|(line, cells)| {
         let names = header.iter().map(|name| name.trim().to_string());
         NamedRow { line, cells: names.zip(cells).collect() }
@@ -182,6 +186,7 @@ mod tests {
         for (text, format, what) in [
             ("a\tb\nx\n", Format::Tsv, "line 2 has 1 cells, and the header has 2"),
             ("a,b\n\nx,y,z\n", Format::Csv, "line 3 has 3 cells, and the header has 2"),
+            ("a\tb\ta \nx\ty\tz\n", Format::Tsv, "the header has the column `a` twice"),
             ("a\n\"x\ny", Format::Csv, "the quote of line 2 is never closed"),
             ("{}\n[3]\n", Format::JsonLines, "line 2: not a JSON object: "),
         ] {

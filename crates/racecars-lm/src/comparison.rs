@@ -1,11 +1,12 @@
 //! The paper's comparison on a task: several algorithms and seeds with the same number of calls. The training
 //! loss by calls, which the paper's claim is about, and the kept prompts on texts that the search did not see:
-//! as four curves like the paper's, two tables, and a section of the paper's page.
+//! as a figure of four charts, two tables, and a section of the paper's page.
 
 use crate::loss::Score;
 use crate::task::Position;
 use crate::tune::{PromptScores, TuneSettings, Tuned};
 use racecars_figures::curves::{Chart, Curve, CurvePoint, Style};
+use racecars_figures::dots::{Dot, DotPlot, DotRow};
 use racecars_figures::statistics::SummaryStatistics;
 use racecars_figures::{Svg, escape, grid, number};
 use serde::Serialize;
@@ -22,6 +23,9 @@ pub struct AlgorithmTunings {
     pub tested: Vec<Score>,
     /// The same, with label shifts fitted on the training texts after the tuning.
     pub tested_calibrated: Vec<Score>,
+    /// For each test text, the number of seeds in which the kept prompt is right about it minus those in which the
+    /// calibrated untuned one is; empty if they were not evaluated.
+    pub gain_by_text: Vec<f64>,
 }
 
 /// The scores without tuning on the test texts.
@@ -63,27 +67,62 @@ enum Quantity {
     OfLook(fn(&PromptScores) -> f64),
 }
 
-const QUANTITIES: [(&str, Quantity); 4] = [
+/// The curves: the lowest training loss, and the scores of the prompt that has it on the development texts.
+const QUANTITIES: [(&str, Quantity); 3] = [
     ("Training loss", Quantity::BestTrainLoss),
-    ("Training accuracy", Quantity::OfLook(|look| look.train.accuracy)),
     ("Development loss", Quantity::OfLook(|look| look.dev.loss)),
     ("Development accuracy", Quantity::OfLook(|look| look.dev.accuracy)),
 ];
+/// What the differences are.
+const DIFFERENCES: &str = "The loss minus that of sracos, paired by seed, with its standard error over seeds, and the \
+                           number of seeds in which it is less";
 /// The greatest number of algorithms whose curves have bands.
 const MAX_BANDS: usize = 3;
 /// The approximate maximum number of points of a curve.
 const MAX_CURVE_POINTS: usize = 200;
 
 impl TuneComparison {
-    /// The four charts: means over seeds, with bands of one standard deviation if there are few algorithms.
+    /// Three charts by calls and one of the kept prompts: means over seeds, with bands of one standard deviation if
+    /// there are few algorithms.
     pub fn figure(&self) -> Svg {
-        let charts: Vec<Svg> = QUANTITIES.map(|(title, of)| self.chart(title, of).draw()).into();
+        let mut charts: Vec<Svg> =
+            QUANTITIES.map(|(title, of)| self.chart(title, of).draw()).into();
+        charts.insert(1, self.kept_chart().draw());
         let of = match &self.seeds[..] {
             [seed] => format!("seed {seed}"),
             _ if self.has_bands() => "mean and deviation over seeds".to_string(),
             seeds => format!("mean over {} seeds", seeds.len()),
         };
         grid(&format!("{}: {of}", self.task), &charts, 2)
+    }
+
+    /// The accuracy of the kept prompts, with bars of one standard deviation over seeds.
+    fn kept_chart(&self) -> DotPlot {
+        let dot = |accuracies: Vec<f64>| {
+            let SummaryStatistics { mean, std, .. } = SummaryStatistics::of(&accuracies)?;
+            let of = |x: f64| 100.0 * x;
+            Some(Dot { middle: of(mean), low: of(mean - std), high: of(mean + std) })
+        };
+        let row = |name: &str, color: &'static str, scores: Vec<PromptScores>, tests: &[Score]| {
+            let open = dot(scores.iter().map(|scores| scores.dev.accuracy).collect());
+            let filled = dot(tests.iter().map(|score| score.accuracy).collect());
+            let shown = filled.or(open).map_or(String::new(), |dot| format!("{:.1}", dot.middle));
+            DotRow { label: format!("{} {shown}", short_name(name)), color, open, filled }
+        };
+        let first = self.entries.first().map_or(&[][..], |entry| &entry.tuned);
+        let untuned = first.iter().map(|tuned| tuned.baselines.calibrated).collect();
+        let tested = self.tested.as_ref().map_or(&[][..], |tested| &tested.calibrated);
+        let mut rows = vec![row("untuned, calibrated", "#767676", untuned, tested)];
+        for AlgorithmTunings { algorithm, tuned, tested, .. } in &self.entries {
+            let kept = tuned.iter().map(|tuned| tuned.kept).collect();
+            rows.push(row(algorithm, style(algorithm).color, kept, tested));
+        }
+        let filled = if self.tested.is_some() { ", test (filled)" } else { "" };
+        DotPlot {
+            title: format!("Kept prompt: development (open){filled}"),
+            x_label: "accuracy, %".to_string(),
+            rows,
+        }
     }
 
     /// Many bands hide each other.
@@ -161,13 +200,41 @@ impl TuneComparison {
             lines.iter().map(|cells| format!("| {} |\n", cells.join(" | "))).collect()
         };
         format!(
-            "Lowest training loss{} after a number of calls:\n\n{}\nThe kept prompts, {}:\n\n{}\n{}\n",
+            "Lowest training loss{} after a number of calls:\n\n{}\n{}The kept prompts, {}:\n\n{}\n{}\n",
             if self.settings.calibrate { ", calibrated," } else { "" },
             markdown(self.training_lines()),
+            self.difference_lines()
+                .map_or(String::new(), |lines| format!("{DIFFERENCES}:\n\n{}\n", markdown(lines))),
             self.tested_texts(),
             markdown(self.kept_lines()),
             self.calls()
         )
+    }
+
+    /// The difference in the lowest training loss from SRACOS, which the paper's claim is about, by calls, the heading
+    /// first. `None` without SRACOS or others.
+    fn difference_lines(&self) -> Option<Vec<Vec<String>>> {
+        let reference = self.entries.iter().find(|entry| entry.algorithm == "sracos")?;
+        let others = self.entries.iter().filter(|entry| entry.algorithm != reference.algorithm);
+        let places = self.places();
+        let lines = others.map(|AlgorithmTunings { algorithm, tuned, .. }| {
+            let cells = places.iter().map(|calls| {
+                let pairs = tuned.iter().zip(&reference.tuned);
+                let loss = |tuned| best_train_loss(tuned, *calls);
+                let differences: Vec<f64> =
+                    pairs.map(|(ours, theirs)| loss(ours) - loss(theirs)).collect();
+                let less = differences.iter().filter(|difference| **difference < 0.0).count();
+                let mean = SummaryStatistics::of(&differences).map_or(f64::NAN, |of| of.mean);
+                let error = standard_error(&differences)
+                    .map_or(String::new(), |error| format!(" ({error:.3})"));
+                format!("{mean:+.3}{error}, {less} of {}", differences.len())
+            });
+            [algorithm.clone()].into_iter().chain(cells).collect()
+        });
+        let heading = places.iter().map(|calls| format!("{calls} calls"));
+        let heading = ["algorithm".to_string()].into_iter().chain(heading).collect();
+        let lines: Vec<Vec<String>> = [heading].into_iter().chain(lines).collect();
+        (lines.len() > 1).then_some(lines)
     }
 
     fn tested_texts(&self) -> String {
@@ -177,10 +244,14 @@ impl TuneComparison {
         }
     }
 
+    /// The numbers of calls of the tables.
+    fn places(&self) -> BTreeSet<u64> {
+        [16, 8, 4, 2, 1].map(|share| (self.budget / share).max(1)).into_iter().collect()
+    }
+
     /// The lowest training loss by calls, the heading first.
     fn training_lines(&self) -> Vec<Vec<String>> {
-        let places: BTreeSet<u64> =
-            [8, 4, 2, 1].map(|share| (self.budget / share).max(1)).into_iter().collect();
+        let places = self.places();
         let heading = ["algorithm".to_string(), "seeds".to_string()].into_iter();
         let mut lines: Vec<Vec<String>> =
             vec![heading.chain(places.iter().map(|calls| format!("{calls} calls"))).collect()];
@@ -228,7 +299,7 @@ impl TuneComparison {
         add("untuned", of(|tuned| tuned.baselines.untuned), untuned.as_slice(), calibrated);
         let shifted = of(|tuned| tuned.baselines.calibrated);
         add("untuned, calibrated", shifted, calibrated, calibrated);
-        for AlgorithmTunings { algorithm, tuned, tested, tested_calibrated } in &self.entries {
+        for AlgorithmTunings { algorithm, tuned, tested, tested_calibrated, .. } in &self.entries {
             let kept = tuned.iter().map(|tuned| tuned.kept).collect();
             add(algorithm, kept, tested, tested_calibrated);
         }
@@ -239,8 +310,10 @@ impl TuneComparison {
             lines[0].push("calibrated afterwards".to_string());
         }
         if tested.is_some() && self.settings.calibrate {
-            let gains = self.entries.iter().map(|entry| gain(&entry.tested, calibrated));
-            let heading = "gain over untuned, calibrated (standard error)".to_string();
+            let gains = self.entries.iter().map(|entry| gain(entry, calibrated));
+            let heading =
+                "gain over untuned, calibrated (standard errors: over seeds, over test texts)"
+                    .to_string();
             let baselines = [const { String::new() }; 3];
             let cells = [heading].into_iter().chain(baselines).chain(gains);
             lines.iter_mut().zip(cells).for_each(|(line, cell)| line.push(cell));
@@ -279,7 +352,7 @@ impl TuneComparison {
              better on all but SST-2, with signs of overfitting, and RACE-CARS comparable.</p>\n\
              <p><b>We got.</b> {1}</p>\n<figure id=\"figure-lm-{0}\">\n{2}</figure>\n\
              <p>The lowest training loss after a number of calls, which the paper's claim is about:</p>\n\
-             {3}<p>The kept prompts, {4}:</p>\n{5}\
+             {3}{7}<p>The kept prompts, {4}:</p>\n{5}\
              <p>Mean ± standard deviation over seeds. A prompt is kept if it has the lowest loss on the \
              development texts of those in the figure; so these texts have chosen it, and only test texts \
              have not. Calibrated: with one number per label word, fitted on the training texts and added to \
@@ -291,6 +364,9 @@ impl TuneComparison {
             self.tested_texts(),
             table(self.kept_lines()),
             self.calls(),
+            self.difference_lines().map_or(String::new(), |lines| {
+                format!("<p>{DIFFERENCES}:</p>\n{}", table(lines))
+            }),
         )
     }
 
@@ -331,18 +407,26 @@ fn plain(values: &[f64]) -> String {
     }
 }
 
-/// The mean difference of the accuracies of each seed, in points, with its standard error.
-fn gain(tested: &[Score], baseline: &[Score]) -> String {
-    let pairs = tested.iter().zip(baseline);
+/// The standard error of the mean; `None` for fewer than two values.
+fn standard_error(values: &[f64]) -> Option<f64> {
+    let SummaryStatistics { std, .. } = SummaryStatistics::of(values)?;
+    (values.len() > 1).then(|| std / (values.len() as f64).sqrt())
+}
+
+/// The mean difference of the accuracies of each seed, in points. Its standard error is given twice: if other seeds had
+/// been drawn, and if other test texts had been, since all seeds have the same ones.
+fn gain(entry: &AlgorithmTunings, baseline: &[Score]) -> String {
+    let pairs = entry.tested.iter().zip(baseline);
     let gains: Vec<f64> = pairs.map(|(ours, other)| ours.accuracy - other.accuracy).collect();
-    match SummaryStatistics::of(&gains) {
-        None => String::new(),
-        Some(SummaryStatistics { mean, .. }) if gains.len() == 1 => format!("{:+.1}", 100.0 * mean),
-        Some(SummaryStatistics { mean, std, .. }) => {
-            let error = std / (gains.len() as f64).sqrt();
-            format!("{:+.1} ({:.1})", 100.0 * mean, 100.0 * error)
-        }
-    }
+    let Some(SummaryStatistics { mean, .. }) = SummaryStatistics::of(&gains) else {
+        return String::new();
+    };
+    let by_text: Vec<f64> =
+        entry.gain_by_text.iter().map(|gain| gain / gains.len() as f64).collect();
+    let error = |values: &[f64]| {
+        standard_error(values).map_or("none".to_string(), |error| format!("{:.1}", 100.0 * error))
+    };
+    format!("{:+.1} ({}, {})", 100.0 * mean, error(&gains), error(&by_text))
 }
 
 /// Mean and standard deviation of shares.
@@ -426,8 +510,9 @@ mod tests {
             tuned: vec![tuned(0.1), tuned(-0.1)],
             tested: Vec::new(),
             tested_calibrated: Vec::new(),
+            gain_by_text: Vec::new(),
         };
-        let entries = vec![entry("race-cars"), entry("cma-es")];
+        let entries = vec![entry("race-cars"), entry("sracos")];
         let settings = TuneSettings {
             task: Task::named("sst2").unwrap(),
             shots: 16,
@@ -454,10 +539,15 @@ mod tests {
             seeds: vec![0, 1],
             tested: None,
         };
+        // Ahead with one of two seeds.
+        comparison.entries[1].tuned[0].improvements[2].1 = 0.8;
         let table = comparison.table();
         for part in [
-            "| algorithm | seeds | 5 calls | 10 calls | 20 calls | 40 calls |",
-            "| race-cars | 2 | 0.900 ± 0.000 | 0.900 ± 0.000 | 0.600 ± 0.141 | 0.400 ± 0.141 |",
+            "number of seeds in which it is less:\n\n| algorithm | 2 calls",
+            "| race-cars | +0.000 (0.000), 0 of 2 | +0.000 (0.000), 0 of 2 |",
+            "| -0.150 (0.150), 1 of 2 |\n\nThe kept",
+            "| algorithm | seeds | 2 calls | 5 calls | 10 calls | 20 calls | 40 calls |",
+            "| race-cars | 2 | 0.900 ± 0.000 | 0.900 ± 0.000 | 0.900 ± 0.000 | 0.600 ± 0.141 | 0.400 ± 0.141 |",
             "| prompt | train loss | dev loss | dev accuracy |\n",
             "| untuned | 0.900 ± 0.000 | 0.900 ± 0.000 | 55.0 ± 0.0 % |",
             "| untuned, calibrated | 0.800 ± 0.000 |",
@@ -485,7 +575,12 @@ mod tests {
             assert!(table.contains(part), "{part} is not in {table}");
         }
         let figure = comparison.figure().to_file();
-        assert!(figure.contains("race-cars 0.400") && !figure.contains("NaN"), "{figure}");
+        for part in
+            ["race-cars 0.400", "race-cars 70.0<", "untuned, calibrated 80.0<", "test (filled)"]
+        {
+            assert!(figure.contains(part), "{part} is not in {figure}");
+        }
+        assert!(!figure.contains("NaN"), "{figure}");
         let section = comparison.section();
         for part in [
             "<h2 id=\"lm-sst2\">",
@@ -498,8 +593,13 @@ mod tests {
             assert!(section.contains(part), "{part} is not in {section}");
         }
         comparison.settings.calibrate = true;
+        // Of 4 texts, the kept prompts are wrong about one that the untuned one is right about, with one of two seeds.
+        comparison.entries[0].gain_by_text = vec![0.0, 0.0, -1.0, 0.0];
         let table = comparison.table();
-        for part in ["| gain over untuned, calibrated (standard error) |", "% | -10.0 (5.0) |\n"] {
+        for part in [
+            "| gain over untuned, calibrated (standard errors: over seeds, over test texts) |",
+            "% | -10.0 (5.0, 12.5) |\n",
+        ] {
             assert!(table.contains(part), "{part} is not in {table}");
         }
     }

@@ -72,13 +72,17 @@ pub struct Score {
 
 /// Scores `labels.len()` rows of `words` logits each.
 pub fn score(loss: Loss, logits: &[f32], words: usize, labels: &[usize]) -> Score {
-    let (mut total, mut right) = (0.0, 0);
-    for (row, &label) in logits.chunks_exact(words).zip(labels) {
-        total += loss.of_row(row, label);
-        right += usize::from(best(row) == Some(label));
-    }
+    let rows = logits.chunks_exact(words).zip(labels);
+    let total: f64 = rows.map(|(row, &label)| loss.of_row(row, label)).sum();
+    let right = right(logits, words, labels).into_iter().filter(|is_right| *is_right).count();
     let count = labels.len() as f64;
     Score { loss: total / count, accuracy: right as f64 / count }
+}
+
+/// Whether the correct label word of each row has the greatest logit.
+pub fn right(logits: &[f32], words: usize, labels: &[usize]) -> Vec<bool> {
+    let rows = logits.chunks_exact(words).zip(labels);
+    rows.map(|(row, &label)| best(row) == Some(label)).collect()
 }
 
 /// The word with the greatest logit, the first on a tie; `None` if any logit is NaN.

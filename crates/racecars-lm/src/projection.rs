@@ -90,7 +90,8 @@ impl Projection {
             Some(1..=MAX_ENTRIES) => {}
             _ => {
                 return Err(Error::input(format!(
-                    "a projection from {dim} to {outputs} numbers does not have between 1 and {MAX_ENTRIES} entries"
+                    "a projection from {dim} coordinates to {outputs} numbers does not have between 1 and {MAX_ENTRIES} \
+                     entries: choose fewer coordinates (dim) or tokens (prompt-tokens)"
                 )));
             }
         }

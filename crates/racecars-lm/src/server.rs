@@ -197,7 +197,9 @@ async fn guard(State(shared): State<Arc<ServerState>>, request: Request, next: N
     let is_open = matches!(request.uri().path(), "/health");
     let start = Instant::now();
     let response = if !is_open && !has_key(&shared, request.headers()) {
-        let message = "an API key is needed: `Authorization: Bearer KEY`".to_string();
+        let given = request.headers().contains_key(header::AUTHORIZATION);
+        let what = if given { "another API key" } else { "an API key" };
+        let message = format!("{what} is needed: `Authorization: Bearer KEY`");
         let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"racecars lm\"")];
         (challenge, refusal(StatusCode::UNAUTHORIZED, "unauthorized", message)).into_response()
     } else {

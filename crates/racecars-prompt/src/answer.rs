@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// No request or answer has more tokens; sums of counts up to it do not overflow.
+const MAX_TOKENS: u64 = 1_000_000_000;
+
 /// What is kept of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -52,7 +55,7 @@ impl Answer {
         }
         let usage = |name: &str| match body.get("usage").and_then(|usage| usage.get(name)) {
             None | Some(Value::Null) => Ok(None),
-            Some(count) => match count.as_u64() {
+            Some(count) => match count.as_u64().filter(|count| *count <= MAX_TOKENS) {
                 Some(count) => Ok(Some(count)),
                 None => Err(format!("its usage.{name} is {count}, not a number of tokens")),
             },
@@ -130,6 +133,10 @@ mod tests {
             (with("3"), "token \"a\" is 3"),
             (with("\"-1\""), "not a number up to 0"),
             (with("-1").replacen('{', "{\"usage\":{\"prompt_tokens\":-4},", 1), "-4"),
+            (
+                with("-1").replacen('{', "{\"usage\":{\"prompt_tokens\":18446744073709551615},", 1),
+                "18446744073709551615, not a number of tokens",
+            ),
         ] {
             let error = Answer::read(body.as_bytes(), true).unwrap_err();
             assert!(error.contains(what), "{body}: {error}");

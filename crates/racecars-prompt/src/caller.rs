@@ -209,8 +209,10 @@ impl Caller {
                 under_way.answer_tokens -= most.answer_tokens;
                 match outcome {
                     Attempt::Answered(answer) => {
-                        self.check_counts(&answer)?;
-                        return Ok(state.store.add(key.to_string(), answer)?);
+                        let counts = self.check_counts(&answer);
+                        // It has been paid for, also if it ends the run.
+                        state.store.add(key.to_string(), answer)?;
+                        return counts;
                     }
                     Attempt::Lost(why) => {
                         let Spent { prompt_tokens, answer_tokens, .. } = most;

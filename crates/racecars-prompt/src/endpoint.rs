@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::settings::{Api, EndpointSettings};
 use racecars::random::Random;
 use racecars_io::http::{Patience, bearer, client, is_untrusted};
-use racecars_study::Interrupt;
+use racecars_study::{Interrupt, units};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use ureq::http::header::RETRY_AFTER;
@@ -37,6 +37,7 @@ pub struct Endpoint {
     key: Option<String>,
     key_variable: Option<String>,
     retries: u32,
+    timeout: Duration,
     /// No request is sent before this, since the endpoint asked for a pause.
     resume_at: Mutex<Instant>,
 }
@@ -84,6 +85,7 @@ impl Endpoint {
             key,
             key_variable: settings.key_variable.clone(),
             retries: settings.retries,
+            timeout,
             resume_at: Mutex::new(Instant::now()),
         })
     }
@@ -136,6 +138,7 @@ impl Endpoint {
                         Attempt::Busy(format!("it was not reached: {what}"), None)
                     }
                     ureq::Error::BadUri(_) | ureq::Error::Http(_) => Attempt::Fatal(what),
+                    ureq::Error::Timeout(_) => Attempt::Lost(self.late()),
                     _ => Attempt::Lost(format!("the answer did not arrive: {what}")),
                 }
             }
@@ -150,6 +153,7 @@ impl Endpoint {
         if status.is_success() {
             let body = match body {
                 Ok(body) => body,
+                Err(ureq::Error::Timeout(_)) => return Attempt::Lost(self.late()),
                 Err(error) => {
                     return Attempt::Lost(format!(
                         "the answer was cut off: {}",
@@ -188,8 +192,15 @@ impl Endpoint {
                 "{what} (check endpoint.url, which ends with /v1 as a rule, and endpoint.model, {})",
                 self.model
             )),
+            status if status.is_redirection() => Attempt::Fatal(format!(
+                "{what} (redirects are not followed: endpoint.url must be the final address)"
+            )),
             _ => Attempt::Fatal(what),
         }
+    }
+
+    fn late(&self) -> String {
+        format!("there was no whole answer within {} (endpoint.timeout)", units::show(self.timeout))
     }
 
     /// Waits as long as the endpoint asked for; false if the run is to end.

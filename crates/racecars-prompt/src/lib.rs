@@ -28,7 +28,7 @@ pub use endpoint::Endpoint;
 pub use error::{Error, ErrorKind, Result};
 pub use metric::{Metric, Question, Score};
 pub use report::{Counts, PROMPT, Report, Reported, Stop, TableScore};
-pub use search::{Progress, restart, search};
+pub use search::{Progress, planned_prompts, restart, search};
 pub use settings::Settings;
 pub use store::{FILE as ANSWERS, Spent};
 pub use task::{Candidate, Task};

@@ -98,8 +98,22 @@ struct Search<'a> {
     progress: &'a mut dyn FnMut(&Progress),
 }
 
-/// The number of prompts that the algorithm plans with: each is expected to take a third of the texts.
-fn planned_candidates(task: &Task) -> Result<u64> {
+/// The number of prompts that a search plans with: each is expected to take a third of the texts. An error if the limits
+/// are too low for two.
+pub fn planned_prompts(task: &Task) -> Result<u64> {
+    let limits = task.settings.limits;
+    let (tokens, money) = task.most_of_request()?;
+    if let Some(most) = limits.tokens.filter(|most| *most < tokens) {
+        return Err(Error::setting(format!(
+            "limits.tokens is {most}, and a single request may take {tokens}: as many as it has bytes, and max_tokens"
+        )));
+    }
+    if let Some(most) = limits.money.filter(|most| *most < money) {
+        return Err(Error::setting(format!(
+            "limits.money is {most}, and a single request may cost {money}: as many tokens as it has bytes, and \
+             max_tokens"
+        )));
+    }
     let search_calls = task.settings.limits.calls.saturating_sub(task.final_calls());
     let texts = task.train.len() as u64;
     if search_calls < 2 * texts {
@@ -131,7 +145,7 @@ pub fn search(
 ) -> Result<Report> {
     let started = Instant::now();
     let endpoint = Endpoint::new(&task.settings.endpoint)?;
-    let planned = planned_candidates(task)?;
+    let planned = planned_prompts(task)?;
     check_manifest(task, folder)?;
     let mut past = read_past(task, folder)?;
     let Recorded { mut recorder, mut session, out, .. } =
@@ -337,11 +351,17 @@ fn check_manifest(task: &Task, folder: &Path) -> Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(Error::system("read", &path, error)),
     };
-    let wrong = |error| Error::new(ErrorKind::Study, format!("{}: {error}", path.display()));
+    let wrong = |error| {
+        let what = format!(
+            "{}: {error}; --restart begins afresh with the answers that are there",
+            path.display()
+        );
+        Error::new(ErrorKind::Study, what)
+    };
     let then: BTreeMap<String, String> = serde_json::from_str(&text).map_err(wrong)?;
     let now = task.fingerprints();
     let changed: Vec<&str> = (now.iter())
-        .filter(|(part, hash)| then.get(**part) != Some(hash))
+        .filter(|(part, hash)| then.get(**part).is_some_and(|then| then != *hash))
         .map(|(part, _)| *part)
         .collect();
     if changed.is_empty() {

@@ -169,6 +169,25 @@ impl Task {
                 }
             }
         }
+        // Tables other than the first may have other columns.
+        let asked = [Some(&self.template), self.system.as_ref()];
+        let shown = [self.example.as_ref().or(Some(&self.template)), None];
+        for (place, rows, templates) in [
+            ("data.dev", &self.dev, asked),
+            ("data.test", &self.test, asked),
+            ("the pool of examples", &self.pool, shown),
+        ] {
+            let Some(row) = rows.first() else { continue };
+            let mut needed = templates.into_iter().flatten().flat_map(Template::names);
+            if let Some(name) = needed.find(|name| texts.contains(name) && row.get(name).is_none())
+            {
+                let names: Vec<&str> = row.columns().keys().map(String::as_str).collect();
+                return refuse(format!(
+                    "{place} has no column `{name}`, which a template has; there are {}",
+                    names.join(", ")
+                ));
+            }
+        }
         let used = |name: &str| {
             let all = [Some(&self.template), self.system.as_ref(), self.example.as_ref()];
             all.into_iter().flatten().any(|template| template.has(name))
@@ -370,6 +389,18 @@ impl Task {
         most.fold(f64::NAN, f64::min).max(1.0) as u64
     }
 
+    /// The most tokens and money that a request of the first prompt about the first text can cost.
+    pub(crate) fn most_of_request(&self) -> Result<(u64, f64)> {
+        let start = self.candidate(&self.start()?)?;
+        let prompt = self.body(&start, &self.train[0]).len() as u64;
+        let answer = self.answer_tokens(&start);
+        let price = |price: Option<f64>| price.unwrap_or(0.0) / 1e6;
+        let endpoint = &self.settings.endpoint;
+        let cost = |tokens: u64, each: Option<f64>| tokens as f64 * price(each);
+        let money = cost(prompt, endpoint.input_price) + cost(answer, endpoint.output_price);
+        Ok((prompt + answer, money))
+    }
+
     /// The number of calls for choosing among the best, and for the report.
     pub fn final_calls(&self) -> u64 {
         (self.settings.search.finalists * self.dev.len() + 2 * self.test.len()) as u64
@@ -415,6 +446,10 @@ impl Task {
             ),
             ("the training texts", hash(&self.train)),
             ("the pool of examples", hash(&self.pool)),
+            (
+                "examples.count",
+                hash(&self.settings.examples.as_ref().map(|e| (e.count.least, e.count.most))),
+            ),
             ("[labels]", hash(&self.words)),
             ("[metric]", hash(&self.settings.metric)),
             ("[sampling]", hash(&self.settings.sampling.to_string())),
@@ -602,6 +637,11 @@ fn words(
 ) -> Result<Vec<BTreeMap<String, String>>> {
     let labels: BTreeSet<&str> =
         tables.into_iter().flatten().filter_map(|row| row.get(label)).collect();
+    if labels.iter().any(|label| label.trim().is_empty()) {
+        return Err(Error::setting(format!(
+            "a text of the data has an empty label (column `{label}`, data.label)"
+        )));
+    }
     let given = match &settings.labels {
         None => vec![labels.iter().map(|label| (label.to_string(), label.to_string())).collect()],
         Some(labels) => match &labels.words {

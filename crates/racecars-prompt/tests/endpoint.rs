@@ -5,7 +5,9 @@
 mod common;
 
 use common::{Fake, Reply, answer, write_task};
-use racecars_prompt::{ANSWERS, ErrorKind, Limit, PROMPT, Report, Settings, Stop, Task};
+use racecars_prompt::{
+    ANSWERS, ErrorKind, Limit, PROMPT, Report, Settings, Stop, Task, planned_prompts,
+};
 use racecars_study::Interrupt;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -314,6 +316,55 @@ fn limits_are_kept_and_can_be_raised() {
     let task = Task::new(Settings::read(&path).unwrap()).unwrap();
     let error = search(&task, folder.path(), 1).unwrap_err().to_string();
     assert!(error.contains("usage.prompt_tokens"), "{error}");
+    // It has been paid for, so it is kept.
+    let answers = std::fs::read_to_string(folder.path().join("study").join(ANSWERS)).unwrap();
+    assert_eq!((silent.requests(), answers.lines().count()), (1, 1));
+}
+
+/// What a user may write into the file, and what the answer must name.
+#[test]
+fn mistakes_are_named_before_anything_is_sent() {
+    let fake = Fake::start(|_, body| Reply::Body(answer(body)));
+    let other = "sentence\tlabel\nword1\tno\n";
+    for (table, text, from, to, what) in [
+        (
+            "",
+            "",
+            "calls = 500",
+            "calls = 500\ntokens = 20",
+            "limits.tokens is 20, and a single request may take",
+        ),
+        (
+            "dev.tsv",
+            other,
+            "",
+            "",
+            "data.dev has no column `text`, which a template has; there are label, sentence",
+        ),
+        ("test.tsv", other, "", "", "data.test has no column `text`"),
+        ("pool.tsv", other, "\"0..3\"", "1", "the pool of examples has no column `text`"),
+        ("dev.tsv", "text\tlabel\nx\t\n", "", "", "an empty label (column `label`"),
+        (
+            "dev.tsv",
+            "text\ttext\tlabel\nx\ty\tno\n",
+            "",
+            "",
+            "the header has the column `text` twice",
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = write_task(folder.path(), &fake.url, 500, "");
+        let file = std::fs::read_to_string(&path).unwrap();
+        assert!(file.contains(from), "{file}");
+        std::fs::write(&path, file.replacen(from, to, 1)).unwrap();
+        if !table.is_empty() {
+            std::fs::write(folder.path().join(table), text).unwrap();
+        }
+        let checked = Settings::read(&path).and_then(Task::new);
+        let error = checked.and_then(|task| planned_prompts(&task)).unwrap_err().to_string();
+        assert!(error.contains(what), "{error}");
+    }
+    assert_eq!(fake.requests(), 0);
 }
 
 #[test]
@@ -331,6 +382,12 @@ fn too_few_calls_and_another_file_are_refused() {
     let other = Task::new(Settings::read(&path).unwrap()).unwrap();
     let error = search(&other, folder.path(), 1).unwrap_err().to_string();
     assert!(error.contains("what has changed is [choices]"), "{error}");
+    let path = write_task(folder.path(), &fake.url, 200, "");
+    let text = std::fs::read_to_string(&path).unwrap().replace("0..3", "0..1");
+    std::fs::write(&path, text).unwrap();
+    let fewer = Task::new(Settings::read(&path).unwrap()).unwrap();
+    let error = search(&fewer, folder.path(), 1).unwrap_err().to_string();
+    assert!(error.contains("what has changed is examples.count"), "{error}");
     // Afresh, with the answers that are there.
     let study = folder.path().join("study");
     assert!(racecars_prompt::restart(&study).unwrap().is_some());

@@ -1,7 +1,7 @@
 //! `racecars prompt`: search prompts of a language model behind an OpenAI-compatible endpoint.
 
 use super::at_least_one;
-use crate::interrupt::{INTERRUPTED, request_on_interrupt};
+use crate::interrupt::{INTERRUPTED, request_or_exit};
 use crate::output::{print, print_json, short, table, warn};
 use crate::progress::ProgressDisplay;
 use clap::Args;
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// dropped early. Every answer is kept in the study's folder: run the same command again to resume, also after a
 /// crash; nothing is paid for twice. The best prompt is written to prompt.json there.
 ///
-/// Ctrl-C once: wait for the answers under way, then stop; twice: stop now.
+/// Ctrl-C once: wait for the answers under way, then stop; twice: stop now, and lose these answers.
 #[derive(Args)]
 #[command(after_help = EXAMPLES, after_long_help = FILE_AND_EXAMPLES)]
 pub(crate) struct PromptCommand {
@@ -108,7 +108,7 @@ impl PromptCommand {
                 "only {batch} of {jobs} jobs can be busy: a minibatch has {batch} texts (search.batch)"
             );
         }
-        let interrupt = request_on_interrupt()?;
+        let interrupt = request_or_exit()?;
         let display = ProgressDisplay::new(task.settings.limits.calls);
         let say_retry = |why: &str| warn(format!("{why}; trying again"));
         let mut show_progress =
@@ -153,6 +153,7 @@ fn line(progress: &Progress) -> String {
 }
 
 fn show_plan(task: &Task) -> anyhow::Result<ExitCode> {
+    let planned = racecars_prompt::planned_prompts(task)?;
     let start = task.candidate(&task.start()?)?;
     for (role, content) in task.messages(&start, task.train.first()) {
         print(format!("--- {}", if role.is_empty() { "prompt" } else { role }))?;
@@ -165,7 +166,7 @@ fn show_plan(task: &Task) -> anyhow::Result<ExitCode> {
         Some(count) => format!("{count} prompts"),
         None => "more prompts than can be counted".to_string(),
     };
-    print(format!("to choose from   {count}"))?;
+    print(format!("to choose from   {count}; {planned} are planned"))?;
     let (train, dev, test) = (task.train.len(), task.dev.len(), task.test.len());
     print(format!(
         "texts            {train} for training, {dev} for development, {test} for the test"

@@ -52,14 +52,9 @@ pub(super) fn first_prompts(task: &Task, planned: u64) -> Result<usize> {
         return Ok(1);
     }
     // For tokens and money, with the most that a request can cost.
-    let start = task.candidate(&task.start()?)?;
-    let prompt = task.body(&start, &task.train[0]).len() as f64;
-    let answer = task.answer_tokens(&start) as f64;
-    let price = |price: Option<f64>| price.unwrap_or(0.0) / 1e6;
-    let endpoint = &task.settings.endpoint;
-    let cost = prompt * price(endpoint.input_price) + answer * price(endpoint.output_price);
-    let by_tokens = limits.tokens.map_or(f64::INFINITY, |most| most as f64 / (prompt + answer));
-    let by_money = limits.money.map_or(f64::INFINITY, |most| most / cost);
+    let (tokens, money) = task.most_of_request()?;
+    let by_tokens = limits.tokens.map_or(f64::INFINITY, |most| most as f64 / tokens as f64);
+    let by_money = limits.money.map_or(f64::INFINITY, |most| most / money);
     let calls = (limits.calls as f64).min(by_tokens).min(by_money) as u64;
     let calls = calls.saturating_sub(task.final_calls());
     let most = FIRST_PROMPTS.min(usize::try_from(planned).unwrap_or(usize::MAX));

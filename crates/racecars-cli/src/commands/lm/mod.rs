@@ -48,7 +48,8 @@ struct ModelArguments {
     /// gemma3-270m, OWNER/NAME)
     #[arg(long, value_name = "FILE|DIR|NAME")]
     model: Option<String>,
-    /// The URL of a service, such as http://127.0.0.1:8123
+    /// The URL of a service, such as http://127.0.0.1:8123. If it needs a key, that is read from the environment
+    /// variable RACECARS_LM_KEY
     #[arg(long, value_name = "URL", conflicts_with_all = ["model", "vllm"])]
     model_url: Option<String>,
     /// Run the model on a vLLM server at this URL (`vllm serve --enable-prompt-embeds`); --model has its tokenizer

@@ -131,6 +131,7 @@ impl PaperLm {
                     tuned: Vec::new(),
                     tested: Vec::new(),
                     tested_calibrated: Vec::new(),
+                    gain_by_text: vec![],
                 })
                 .collect();
             for &seed in &seeds {
@@ -235,9 +236,17 @@ impl PaperLm {
             for logits in train.logits(&[std::slice::from_ref(&untuned), numbers].concat())? {
                 shifts.push(calibration::fit(&logits?, words, &train_labels));
             }
-            calibrated.push(scored(&calibration::shifted(base, &shifts[0])));
+            let baseline = calibration::shifted(base, &shifts[0]);
+            calibrated.push(scored(&baseline));
+            let right = |logits: &[f32]| loss::right(logits, words, &labels);
             for (i, entry) in comparison.entries.iter_mut().enumerate() {
-                entry.tested.push(scored(&kept[i].calibrated(logits[i].clone())));
+                let ours = kept[i].calibrated(logits[i].clone());
+                entry.tested.push(scored(&ours));
+                entry.gain_by_text.resize(rows.len(), 0.0);
+                let pairs = right(&ours).into_iter().zip(right(&baseline));
+                for (gain, (ours, other)) in entry.gain_by_text.iter_mut().zip(pairs) {
+                    *gain += f64::from(u8::from(ours)) - f64::from(u8::from(other));
+                }
                 let shifted = calibration::shifted(&logits[i], &shifts[i + 1]);
                 entry.tested_calibrated.push(scored(&shifted));
             }

@@ -1,6 +1,7 @@
 //! `racecars lm serve`: a model behind HTTP.
 
 use super::{KEY_VARIABLE, open};
+use crate::commands::at_least_one;
 use crate::interrupt::on_interrupt;
 use crate::output::print;
 use clap::Args;
@@ -25,7 +26,7 @@ pub(crate) struct ServeCommand {
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8123")]
     addr: SocketAddr,
     /// The maximum number of waiting requests
-    #[arg(long, value_name = "N", default_value = "32")]
+    #[arg(long, value_name = "N", default_value = "32", value_parser = at_least_one)]
     waiting: usize,
     /// The time limit of a request in seconds
     #[arg(long, value_name = "S", default_value = "300", value_parser = clap::value_parser!(u64).range(1..))]
