@@ -66,6 +66,9 @@ const CMA_ES_PER_DESCENT: u64 = 2;
 const TURN_PER_COORDINATE: u64 = 20;
 /// When CMA-ES has converged, descents from random points have this part of the budget to find another valley.
 const BUDGET_PER_LOOK: u64 = 10;
+/// While the valleys they find are as good as that of CMA-ES, they end after as many evaluations without an improvement as
+/// a leader that has stalled, but at most this many per coordinate: after that, restarts and L-SHADE find more.
+const LEVEL_LOOK_MAX_PER_COORDINATE: u64 = 600;
 /// The greatest part of the budget that a scan along the coordinates may take, and the evaluations per coordinate of the
 /// polish after it.
 const BUDGET_PER_SCAN: u64 = 6;
@@ -294,7 +297,7 @@ impl Contest {
     /// good as that of CMA-ES, which takes far longer for each, they are the better search.
     pub(super) fn patience_of_look(self, is_level: bool) -> u64 {
         match is_level {
-            true => self.patience(),
+            true => self.patience().min(LEVEL_LOOK_MAX_PER_COORDINATE * self.n),
             false => (self.horizon / BUDGET_PER_LOOK).max(STALL_PER_COORDINATE * self.n),
         }
     }
