@@ -21,9 +21,10 @@ mod svg;
 
 pub use svg::{Svg, SvgText, escape};
 
-/// The text colour, and that of axes and grids.
+/// The colour of axes, and of what others are compared with.
+pub const FAINT: &str = "#767676";
+/// The text colour, and that of grids.
 const INK: &str = "#222222";
-const FAINT: &str = "#767676";
 const GRID: &str = "#e4e4e4";
 
 /// A number with three significant digits.

@@ -8,7 +8,7 @@ use crate::tune::{PromptScores, TuneSettings, Tuned};
 use racecars_figures::curves::{Chart, Curve, CurvePoint, Style};
 use racecars_figures::dots::{Dot, DotPlot, DotRow};
 use racecars_figures::statistics::SummaryStatistics;
-use racecars_figures::{Svg, escape, grid, number};
+use racecars_figures::{FAINT, Svg, escape, grid, number};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -112,7 +112,7 @@ impl TuneComparison {
         let first = self.entries.first().map_or(&[][..], |entry| &entry.tuned);
         let untuned = first.iter().map(|tuned| tuned.baselines.calibrated).collect();
         let tested = self.tested.as_ref().map_or(&[][..], |tested| &tested.calibrated);
-        let mut rows = vec![row("untuned, calibrated", "#767676", untuned, tested)];
+        let mut rows = vec![row("untuned, calibrated", FAINT, untuned, tested)];
         for AlgorithmTunings { algorithm, tuned, tested, .. } in &self.entries {
             let kept = tuned.iter().map(|tuned| tuned.kept).collect();
             rows.push(row(algorithm, style(algorithm).color, kept, tested));

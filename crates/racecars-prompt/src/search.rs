@@ -114,14 +114,14 @@ pub fn planned_prompts(task: &Task) -> Result<u64> {
              max_tokens"
         )));
     }
-    let search_calls = task.settings.limits.calls.saturating_sub(task.final_calls());
+    let search_calls = limits.calls.saturating_sub(task.final_calls());
     let texts = task.train.len() as u64;
     if search_calls < 2 * texts {
         return Err(Error::setting(format!(
             "limits.calls is {}: {} are kept for the {} finalists on {} development texts and two prompts on {} \
              test texts, and the search needs at least {}, two prompts on {texts} training texts. Set it to {} or more, or \
              use fewer texts (data.dev_texts, data.test_texts)",
-            task.settings.limits.calls,
+            limits.calls,
             task.final_calls(),
             task.settings.search.finalists,
             task.dev.len(),

@@ -131,7 +131,7 @@ impl PaperLm {
                     tuned: Vec::new(),
                     tested: Vec::new(),
                     tested_calibrated: Vec::new(),
-                    gain_by_text: vec![],
+                    gain_by_text: Vec::new(),
                 })
                 .collect();
             for &seed in &seeds {
@@ -238,14 +238,14 @@ impl PaperLm {
             }
             let baseline = calibration::shifted(base, &shifts[0]);
             calibrated.push(scored(&baseline));
-            let right = |logits: &[f32]| loss::right(logits, words, &labels);
+            let baseline_right = loss::right(&baseline, words, &labels);
             for (i, entry) in comparison.entries.iter_mut().enumerate() {
                 let ours = kept[i].calibrated(logits[i].clone());
                 entry.tested.push(scored(&ours));
                 entry.gain_by_text.resize(rows.len(), 0.0);
-                let pairs = right(&ours).into_iter().zip(right(&baseline));
+                let pairs = loss::right(&ours, words, &labels).into_iter().zip(&baseline_right);
                 for (gain, (ours, other)) in entry.gain_by_text.iter_mut().zip(pairs) {
-                    *gain += f64::from(u8::from(ours)) - f64::from(u8::from(other));
+                    *gain += f64::from(u8::from(ours)) - f64::from(u8::from(*other));
                 }
                 let shifted = calibration::shifted(&logits[i], &shifts[i + 1]);
                 entry.tested_calibrated.push(scored(&shifted));

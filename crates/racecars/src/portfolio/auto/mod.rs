@@ -3,10 +3,10 @@
 //! If the budget allows, a few dozen evaluations tell whether coordinates interact and whether the objective is
 //! multimodal (`survey`). Up to 100 coordinates, the search then begins with a descent from the centre, or from
 //! the points that the user gave, and continues with the member that is fit for the shape, until that
-//! stalls and another one takes over (`contest`). In more dimensions, and for noisy objectives, the shape and the
+//! stalls and another one takes over (`contest` has the numbers, `leaders` who is next). In more dimensions, and for noisy objectives, the shape and the
 //! budget determine which algorithm gets which part of it (`plan`): RACE-CARS if coordinates can be optimized
 //! one by one, CMA-ES if they have to change together. At the end, parabolas along the coordinates refine the
-//! best point (`polish`).
+//! best point (`polish`). How each member begins is in `members`.
 //!
 //! In spaces with discrete coordinates, a Gaussian process gets a small budget. A larger one goes to evolution if
 //! all coordinates are choices among a few values. If some coordinates are real, RACE-CARS and CMA-ES are followed by
